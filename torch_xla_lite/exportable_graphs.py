@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,6 +27,7 @@ def exportable_graph(program: torch.export.ExportedProgram) -> Exportable:
       ValueError: the program updates buffers or inputs, or draws random numbers.
     """
     program = program.run_decompositions(_table())
+    _drop_checks(program)
     _check_is_inference(program)
     function = FxFunction(program.graph_module)
     if function.is_random:
@@ -67,21 +71,59 @@ def _table() -> dict[Any, Any]:
     for op in list(table):
         if registry.find(op.name()) is not None:
             del table[op]
+    for op in (torch.ops.aten.upsample_nearest2d, torch.ops.aten.upsample_bilinear2d):
+        table[op.vec] = functools.partial(_resized, op.default)  # torch keeps these two.
     return table
+
+
+def _resized(
+    op: torch._ops.OpOverload, images: torch.Tensor, sizes: Sequence[int] | None, *options: Any
+) -> torch.Tensor:
+    """An op whose last argument is a list of scales or None, by one that takes sizes and scales."""
+    *corners, scales = options
+    if sizes is None:
+        # Sizes that vary have no form in jax as a float.
+        sizes = [
+            size * int(scale) if scale.is_integer() else torch.sym_int(size * scale)
+            for size, scale in zip(images.shape[2:], scales, strict=True)
+        ]
+    return op(images, sizes, *corners, *(scales or [None] * len(sizes)))
+
+
+def _drop_checks(program: torch.export.ExportedProgram) -> None:
+    """Leaves out the checks of factorisations, and the tokens that order them: where one fails, the
+    program gives NaN."""
+    graph, signature = program.graph, program.graph_signature
+    effects = [n for n in graph.nodes if n.target is torch.ops.higher_order.with_effects]
+    if any(n.args[1] is not torch.ops.aten._linalg_check_errors.default for n in effects):
+        return
+    (output,) = graph.find_nodes(op="output")
+    are_tokens = [spec.kind is OutputKind.TOKEN for spec in signature.output_specs]
+    output.args = (tuple(itertools.compress(output.args[0], map(operator.not_, are_tokens))),)
+    signature.output_specs = [s for s in signature.output_specs if s.kind is not OutputKind.TOKEN]
+    for node in reversed(effects):
+        for result in list(node.users):
+            graph.erase_node(result)
+        graph.erase_node(node)
+    placeholders = graph.find_nodes(op="placeholder")
+    for node, spec in zip(placeholders, signature.input_specs, strict=True):
+        if spec.kind is InputKind.TOKEN:
+            graph.erase_node(node)
+    signature.input_specs = [s for s in signature.input_specs if s.kind is not InputKind.TOKEN]
 
 
 def _check_is_inference(program: torch.export.ExportedProgram) -> None:
     kinds = (OutputKind.USER_OUTPUT, OutputKind.LOSS_OUTPUT)
-    updated = [
-        spec.target or spec.arg.name
-        for spec in program.graph_signature.output_specs
-        if spec.kind not in kinds
-    ]
-    if updated:
-        raise ValueError(
-            f"the program updates {', '.join(updated)}, which would be lost.\n"
-            "Export the module for inference:  model.eval()"
+    updates = [spec for spec in program.graph_signature.output_specs if spec.kind not in kinds]
+    if updates:
+        writes_input = any(spec.kind is OutputKind.USER_INPUT_MUTATION for spec in updates)
+        remedy = (
+            "Write to a copy of the input:  x = x.clone()"
+            if writes_input
+            else "Export the module for inference:  model.eval()"
         )
+        names = ", ".join(spec.target or spec.arg.name for spec in updates)
+        raise ValueError(f"the program updates {names}, which would be lost.\n{remedy}")
 
 
 def _tensor_of(program: torch.export.ExportedProgram, name: str) -> torch.Tensor:

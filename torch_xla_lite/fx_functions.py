@@ -15,10 +15,13 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import torch
+from jax.export import is_symbolic_dim
 from torch.utils._pytree import tree_map
 
 from .lowering.base import decomposition, promotion, registry
+from .lowering.base.registry import WrappedNumber
 
 
 class UnsupportedNode(NotImplementedError):
@@ -100,15 +103,23 @@ class _Run:
                 return dimension(node.meta["val"], self._sizes)
             if _is_assertion(target):
                 return None
-            return self._lower(
-                node, target, decomposition.in_schema_order(target, args, kwargs), number
-            )
+            given = decomposition.in_schema_order(target, args, kwargs)
+            types = [str(argument.type) for argument in target._schema.arguments]
+            given = [
+                _as_number(value) if type in _NUMBERS else value
+                for type, value in zip(types, given, strict=True)
+            ]
+            return self._lower(node, target, given, number)
         if target in _COMPARISONS:
             return None  # torch has checked it; it leads to an assertion only.
         # Sizes that are numbers allow all of torch's arithmetic, such as torch.sym_float; jax's
         # symbolic dimensions do not.
         is_number = isinstance(node.meta.get("val"), _SYMBOLS)
-        if target in _ARITHMETIC or (is_number and all(isinstance(x, (int, float)) for x in args)):
+        is_number = is_number and all(isinstance(x, (int, float)) for x in args)
+        if isinstance(node.meta.get("val"), torch.SymFloat) and not is_number:
+            compute = _ON_FLOATS.get(target, target)
+            return WrappedNumber(compute(*(_as_float(x) for x in args)))
+        if target in _ARITHMETIC or is_number:
             return target(*args, **kwargs)
         raise _unsupported(node, f"{getattr(target, '__name__', target)}")
 
@@ -190,6 +201,24 @@ _ARITHMETIC = {
     operator.pow,
     operator.getitem,
 }
+
+
+# The types of arguments that a program computes with, whether number or tensor.
+_NUMBERS = {"Tensor", "number", "Optional[number]"}
+# Of torch's functions of numbers, those that arrays have under another name.
+_ON_FLOATS: dict[Any, Callable[..., Any]] = {
+    torch.sym_float: lambda x: x,
+    torch._sym_sqrt: jnp.sqrt,
+}
+
+
+def _as_number(value: Any) -> Any:
+    """A symbolic size as a number that a program computes with."""
+    return WrappedNumber(jnp.asarray(value, np.int64)) if is_symbolic_dim(value) else value
+
+
+def _as_float(value: Any) -> jax.Array:
+    return jnp.asarray(value.value if isinstance(value, WrappedNumber) else value, np.float64)
 
 
 def _is_assertion(op: torch._ops.OpOverload) -> bool:

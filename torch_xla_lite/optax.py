@@ -26,6 +26,16 @@ class GradientTransformation(Protocol):
     update: Callable[..., tuple[Any, Any]]
 
 
+class _Group(dict[str, Any]):
+    """The group of parameters, which says where the options are that it lacks."""
+
+    def __missing__(self, key: str) -> Any:
+        raise KeyError(
+            f"an optimizer of optax has no {key!r} in its group: learning rates and schedules are "
+            "those of the transformation, as in optax.adam(optax.cosine_decay_schedule(1e-3, 100))"
+        )
+
+
 class OptaxOptimizer(torch.optim.Optimizer):
     """A torch.optim.Optimizer that computes by a gradient transformation.
 
@@ -53,7 +63,7 @@ class OptaxOptimizer(torch.optim.Optimizer):
                 "an optimizer of optax has one group of parameters.\n"
                 "Use optax.multi_transform for parameters that are updated in different ways."
             )
-        super().add_param_group(param_group)
+        super().add_param_group(_Group(param_group))
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:

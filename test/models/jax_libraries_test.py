@@ -1,5 +1,7 @@
 """Libraries of jax in a torch program: layers of equinox, optimizers of optax."""
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -61,35 +63,46 @@ def test_adamw_of_optax_is_that_of_torch():
     assert found == pytest.approx(expected, abs=1e-5)
 
 
-def test_a_schedule_is_part_of_the_transformation():
+# Of optax: what makes a transformation.
+TRANSFORMATIONS: dict[str, Callable[[Any], Any]] = {
+    "adam": lambda optax: optax.adam(1e-2),
+    "adamw, cosine": lambda optax: optax.adamw(optax.cosine_decay_schedule(0.1, 10)),
+    "lion": lambda optax: optax.lion(1e-2),
+    "clipped": lambda optax: optax.chain(optax.clip_by_global_norm(0.1), optax.sgd(0.1, 0.9)),
+    "by name": lambda optax: optax.multi_transform(
+        {"weight": optax.lion(1e-2), "bias": optax.set_to_zero()},
+        lambda params: {name: name.rpartition(".")[2] for name in params},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMATIONS)
+def test_transformations_compute_and_resume_as_in_jax(name: str, tmp_path: Path):
     optax = pytest.importorskip("optax")
-    transformation = optax.sgd(optax.cosine_decay_schedule(0.1, 10))
+    transformation = TRANSFORMATIONS[name](optax)
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2)).to("jax")
+    parameters = {n: jnp.array(jax_view(p.detach())) for n, p in module.named_parameters()}
+    state = transformation.init(parameters)
+    optimizer = OptaxOptimizer(module.named_parameters(), transformation)
 
-    def with_torch(module: nn.Module) -> torch.optim.Optimizer:
-        optimizer = torch.optim.SGD(module.parameters(), 0.1)
-        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 10)
-        optimizer.register_step_post_hook(lambda *_: schedule.step())
-        return optimizer
+    def loss(p: dict[str, jax.Array]) -> jax.Array:
+        hidden = jnp.tanh(X @ p["0.weight"].T + p["0.bias"])
+        return ((hidden @ p["2.weight"].T + p["2.bias"]) ** 2).mean()
 
-    found = trained("jax", lambda m: OptaxOptimizer(m.parameters(), transformation), 8)
-    assert found == pytest.approx(trained("cpu", with_torch, 8), abs=1e-5)
-
-
-def test_parameters_by_name_have_different_transformations():
-    optax = pytest.importorskip("optax")
-    parts = {"weights": optax.lion(1e-2), "rest": optax.set_to_zero()}
-
-    def labels(params: dict) -> dict:
-        return {name: "weights" if name.endswith("weight") else "rest" for name in params}
-
-    module = nn.Linear(3, 2).to("jax")
-    before = {name: value.tolist() for name, value in module.named_parameters()}
-    optimizer = OptaxOptimizer(module.named_parameters(), optax.multi_transform(parts, labels))
-    module(torch.ones(1, 3, device="jax")).sum().backward()
-    optimizer.step()
-    after = {name: value.tolist() for name, value in module.named_parameters()}
-    assert after["bias"] == before["bias"]
-    assert after["weight"] != before["weight"]
+    for step in range(8):
+        if step == 4:
+            torch.save(optimizer.state_dict(), tmp_path / "state.pt")
+            optimizer = OptaxOptimizer(module.named_parameters(), transformation)
+            optimizer.load_state_dict(torch.load(tmp_path / "state.pt"))
+        optimizer.zero_grad()
+        found = module(torch_view(X)).square().mean()
+        found.backward()
+        optimizer.step()
+        expected, gradients = jax.value_and_grad(loss)(parameters)
+        updates, state = transformation.update(gradients, state, parameters)
+        parameters = optax.apply_updates(parameters, updates)
+        assert found.item() == pytest.approx(float(expected), rel=1e-4), step
 
 
 def steps_of(module: nn.Module, x: torch.Tensor) -> list[float]:
@@ -188,6 +201,62 @@ def test_a_layer_of_nnx_is_a_module():
     assert any(buffer.abs().sum().item() > 0 for buffer in module.buffers())
     module.eval()
     assert module(torch_view(X)).tolist() == module(torch_view(X)).tolist()
+
+
+IMAGES = jnp.linspace(-1, 1, 2 * 8 * 8 * 3).reshape(2, 8, 8, 3)
+SEQUENCES = jnp.linspace(-1, 1, 2 * 5 * 8).reshape(2, 5, 8)
+TOKENS = jnp.arange(10).reshape(2, 5) % 7
+
+
+# The layers of flax' examples, as they stand in them: digits, residual networks, sequence to
+# sequence, translation.
+LINEN: dict[str, tuple[Callable[[Any], Any], jax.Array]] = {
+    "convolution": (lambda nn: nn.Conv(4, (3, 3)), IMAGES),
+    "strided convolution": (lambda nn: nn.Conv(4, (3, 3), (2, 2), padding=[(1, 1)] * 2), IMAGES),
+    "transposed convolution": (lambda nn: nn.ConvTranspose(4, (3, 3), (2, 2)), IMAGES),
+    "pooled": (
+        lambda nn: nn.Sequential([nn.Conv(4, (3, 3)), lambda x: nn.avg_pool(x, (2, 2), (2, 2))]),
+        IMAGES,
+    ),
+    "group norm": (lambda nn: nn.GroupNorm(num_groups=3), IMAGES),
+    "recurrent": (lambda nn: nn.RNN(nn.LSTMCell(6)), SEQUENCES),
+    "gated": (lambda nn: nn.RNN(nn.GRUCell(6)), SEQUENCES),
+    "embedding": (lambda nn: nn.Sequential([nn.Embed(7, 8), nn.LayerNorm()]), TOKENS),
+    "attention": (lambda nn: nn.MultiHeadDotProductAttention(num_heads=2), SEQUENCES),
+    "general": (lambda nn: nn.DenseGeneral((2, 4), axis=-1), SEQUENCES),
+}
+NNX: dict[str, tuple[Callable[[Any, Any], Any], jax.Array]] = {
+    "convolution": (lambda nnx, rngs: nnx.Conv(3, 4, (3, 3), rngs=rngs), IMAGES),
+    "recurrent": (lambda nnx, rngs: nnx.RNN(nnx.LSTMCell(8, 6, rngs=rngs)), SEQUENCES),
+    "embedding": (lambda nnx, rngs: nnx.Embed(7, 8, rngs=rngs), TOKENS),
+    "norm": (lambda nnx, rngs: nnx.LayerNorm(8, rngs=rngs), SEQUENCES),
+    "attention": (
+        lambda nnx, rngs: nnx.MultiHeadAttention(2, 8, decode=False, rngs=rngs),
+        SEQUENCES,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LINEN)
+def test_layers_of_linen_train_as_in_jax(name: str):
+    make, x = LINEN[name]
+    layer = make(pytest.importorskip("flax.linen"))
+    parameters = layer.init(jax.random.key(1), x)["params"]
+    expected = steps_in_jax(lambda p, x: layer.apply({"params": p}, x), parameters, x)
+    module = JaxModule(layer, torch_view(x), seed=1)
+    assert steps_of(module, torch_view(x)) == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.parametrize("name", NNX)
+def test_layers_of_nnx_train_as_in_jax(name: str):
+    nnx = pytest.importorskip("flax.nnx")
+    make, x = NNX[name]
+    graph, params, others = nnx.split(make(nnx, nnx.Rngs(0)), nnx.Param, ...)
+    expected = steps_in_jax(
+        lambda p, x: nnx.merge(graph, p, jax.tree.map(jnp.copy, others))(x), params, x
+    )
+    module = JaxModule(make(nnx, nnx.Rngs(0)))
+    assert steps_of(module, torch_view(x)) == pytest.approx(expected, rel=1e-4)
 
 
 def test_dropout_is_for_training():

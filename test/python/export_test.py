@@ -4,13 +4,16 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 import torch_xla_lite
@@ -98,6 +101,57 @@ def test_two_sizes_and_what_is_computed_of_them():
         assert_agrees(program(*(x.numpy() for x in inputs)), Pairs()(*inputs))
 
 
+# What is computed with sizes that vary: a function, an example, and which of its sizes vary.
+SIZED: dict[str, tuple[Callable[[torch.Tensor], Any], tuple[int, ...], tuple[int, ...]]] = {
+    "bilinear": (lambda x: F.interpolate(x, size=(5, 7), mode="bilinear"), (2, 3, 4, 4), (0,)),
+    "bilinear, scaled": (lambda x: F.interpolate(x, None, 1.5, "bilinear"), (2, 3, 4, 4), (0,)),
+    "nearest": (lambda x: F.interpolate(x, size=(5, 7)), (2, 3, 4, 4), (0,)),
+    "nearest, scaled": (lambda x: F.interpolate(x, scale_factor=2.0), (2, 3, 4, 4), (0, 2, 3)),
+    "bicubic": (lambda x: F.interpolate(x, None, 2.0, "bicubic"), (2, 3, 4, 4), (0,)),
+    "argmax": (lambda x: (x.argmax(0), x.argmin(-1), x.argmax()), (3, 4), (0, 1)),
+    "last token": (
+        lambda x: x[torch.arange(x.shape[0]), (x > 0).int().argmax(-1)],
+        (3, 4),
+        (0, 1),
+    ),
+    "times a size": (lambda x: x * x.shape[0] + x.shape[1], (3, 4), (0, 1)),
+    "by a size": (lambda x: x / x.shape[0] - x.sum() / x.numel(), (3, 4), (0, 1)),
+    "by a root": (lambda x: x * x.shape[1] ** -0.5 + x.shape[0] ** 0.5, (3, 4), (0, 1)),
+    "half a size": (lambda x: x * (x.shape[1] / 2 + 1), (3, 4), (0, 1)),
+    "integers": (lambda x: (x * 10).long() * x.shape[1] + x.shape[0] / 2, (3, 4), (0, 1)),
+    "clamped": (lambda x: (x * 9).clamp(-x.shape[1], x.shape[0]), (3, 4), (0, 1)),
+    "filled": (lambda x: x.new_full((3,), x.shape[0]) + torch.tensor(x.shape[1]), (3, 4), (0, 1)),
+    "quantile": (lambda x: x.quantile(torch.tensor([0.1, 0.5]), 0), (5, 4), (0, 1)),
+    "inverse": (lambda x: torch.linalg.inv(x + 9 * torch.eye(3)), (2, 3, 3), (0,)),
+    "solved": (lambda x: torch.linalg.solve(x + 9 * torch.eye(3), x), (2, 3, 3), (0,)),
+    "cholesky": (lambda x: torch.linalg.cholesky(x @ x.mT + torch.eye(3)), (2, 3, 3), (0,)),
+    "determinant": (lambda x: (torch.linalg.det(x), torch.logdet(x @ x.mT)), (2, 3, 3), (0,)),
+}
+
+
+@pytest.mark.parametrize("name", mostly_nightly(SIZED, ["nearest, scaled", "argmax", "inverse"]))
+def test_sizes_that_vary_are_computed_with(name: str):
+    function, shape, dims = SIZED[name]
+
+    class Function(nn.Module):
+        def forward(self, x: torch.Tensor) -> Any:
+            return function(x)
+
+    sizes = (dict.fromkeys(dims, torch.export.Dim.DYNAMIC),)
+    program = exported(Function(), torch.randn(shape), dynamic_shapes=sizes)
+    for times in (1, 2):
+        x = torch.randn([n * times if dim in dims else n for dim, n in enumerate(shape)])
+        assert_agrees(program(x.numpy()), function(x))
+
+
+def test_a_factorisation_that_fails_gives_nan():
+    class Factor(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.linalg.cholesky(x)
+
+    assert np.isnan(exported(Factor(), torch.eye(2))(-np.eye(2, dtype=np.float32))).any()
+
+
 def test_64_bits_are_32_bits_wide_at_the_boundary():
     program = exported(Tokens(), example("tokens", 2), dynamic_shapes=({0: BATCH},))
     found = [*program.program.in_avals, *program.program.out_avals, *program.weights.values()]
@@ -174,6 +228,15 @@ def test_random_numbers_are_refused():
 def test_updates_of_buffers_are_refused_by_name():
     with pytest.raises(ValueError, match=r"updates running_mean, .* would be lost.\n.*model.eval"):
         export(torch.export.export(nn.BatchNorm1d(3), (torch.randn(4, 3),)))
+
+
+def test_updates_of_inputs_are_refused_by_name():
+    class Fill(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x.add_(1) * 2
+
+    with pytest.raises(ValueError, match=r"updates x, .* would be lost.\n.*x = x.clone\(\)"):
+        export(torch.export.export(Fill(), (torch.randn(3),)))
 
 
 def test_an_op_without_a_form_for_all_platforms_is_refused_with_its_line():

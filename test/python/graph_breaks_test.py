@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable
 from math import inf, nan
 
+import jax.numpy as jnp
 import pytest
 import torch
 
@@ -97,6 +98,7 @@ READS = {
     "nonzero": lambda x: x.nonzero(),
     "mask": lambda x: x[x > 1],
     "sync": lambda x: torch_xla_lite.sync(),
+    "jax": lambda x: jnp.asarray(x),
 }
 
 
@@ -116,6 +118,14 @@ def test_a_read_is_refused_with_its_line(name: str):
 def test_it_says_what_needs_the_value(name: str, op: str):
     with pytest.raises(GraphBreak, match=op):
         torch_xla_lite.compile(lambda x: READS[name](x + 1))(values())
+
+
+@pytest.mark.parametrize("name", ["cholesky", "inv", "solve"])
+def test_a_check_of_a_factorisation_names_the_function_without(name: str):
+    arguments = [torch.eye(3, device="jax")] * (2 if name == "solve" else 1)
+    step = torch_xla_lite.compile(lambda: getattr(torch.linalg, name)(*arguments))
+    with pytest.raises(GraphBreak, match=rf"{name} reads whether it failed.*linalg.{name}_ex"):
+        step()
 
 
 def test_a_refusal_that_the_function_catches_is_raised_at_its_end():

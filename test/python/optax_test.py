@@ -114,3 +114,10 @@ def test_a_second_group_and_another_state_are_refused():
         optimizer.add_param_group({"params": [nn.Parameter(torch.ones(2))]})
     with pytest.raises(ValueError, match="another transformation"):
         optimizer.load_state_dict(torch.optim.SGD(module.parameters()).state_dict())
+
+
+def test_a_schedule_of_torch_is_refused_with_the_remedy():
+    module, _ = modules()
+    optimizer = OptaxOptimizer(module.parameters(), momentum())
+    with pytest.raises(KeyError, match=r"'lr' in its group: .* those of the transformation"):
+        torch.optim.lr_scheduler.StepLR(optimizer, 1)

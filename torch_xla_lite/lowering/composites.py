@@ -255,7 +255,18 @@ def bincount(self: Tensor, weights: Tensor | None = None, minlength: int = 0) ->
 def linalg_check_errors(info: Tensor, api_name: str, *, is_matrix: bool) -> None:
     """Reads whether a factorisation failed, as torch does on every device: programs catch the
     error at the call."""
-    torch.ops.aten._linalg_check_errors(info.cpu(), api_name, is_matrix=is_matrix)
+    try:
+        info = info.cpu()
+    except RuntimeError as error:
+        _, graph_break, _ = str(error).partition("graph break: ")  # csrc/runtime/runtime.h
+        without_check = f"{api_name.rpartition('linalg.')[2]}_ex"
+        if not graph_break or not hasattr(torch.linalg, without_check):
+            raise
+        raise RuntimeError(
+            f"{graph_break}{api_name} reads whether it failed, which "
+            f"torch.linalg.{without_check} gives as a tensor"
+        ) from None
+    torch.ops.aten._linalg_check_errors(info, api_name, is_matrix=is_matrix)
 
 
 def _quantile(name: str) -> Callable[..., Tensor]:

@@ -80,7 +80,7 @@ def cholesky(self: jax.Array, upper: bool = False) -> jax.Array:
 @lower("aten::cholesky_solve", refuses="biu")
 @lower("aten::_cholesky_solve_helper")
 def cholesky_solve(self: jax.Array, input2: jax.Array, upper: bool = False) -> jax.Array:
-    batch = np.broadcast_shapes(self.shape[:-2], input2.shape[:-2])
+    batch = jnp.broadcast_shapes(self.shape[:-2], input2.shape[:-2])
     b = jnp.broadcast_to(self, (*batch, *self.shape[-2:]))
     factor = jnp.broadcast_to(input2, (*batch, *input2.shape[-2:]))
     factor = _adjoint(factor) if upper else factor
@@ -109,7 +109,7 @@ def _solve_triangular(
     adjoint: bool = False,
     unit: bool = False,
 ) -> jax.Array:
-    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    batch = jnp.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     a = jnp.broadcast_to(a, (*batch, *a.shape[-2:]))
     b = jnp.broadcast_to(b, (*batch, *b.shape[-2:]))
     return lax.linalg.triangular_solve(
@@ -234,7 +234,7 @@ def linalg_lu_solve(
     if not left:
         turned = linalg_lu_solve(LU, pivots, _adjoint(B), adjoint=not adjoint)
         return _adjoint(turned)
-    batch = np.broadcast_shapes(LU.shape[:-2], B.shape[:-2])
+    batch = jnp.broadcast_shapes(LU.shape[:-2], B.shape[:-2])
     size = LU.shape[-1]
     _check_pivots(pivots, size)
     packed = jnp.broadcast_to(LU, (*batch, size, size))

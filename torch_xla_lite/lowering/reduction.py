@@ -141,7 +141,9 @@ def extreme_with_index(x: jax.Array, dim: int, largest: bool) -> tuple[jax.Array
         value, index = extreme_with_index(convert(x, np.dtype(np.int8)), dim, largest)
         return to_bool(value), index
     worst = _worst(x.dtype, largest)
-    index_dtype = np.dtype(np.int32) if x.shape[dim] < 2**31 else np.dtype(np.int64)
+    size = x.shape[dim]
+    is_small = isinstance(size, int) and size < 2**31  # The sizes of exported programs may vary.
+    index_dtype = np.dtype(np.int32 if is_small else np.int64)
     indices = lax.broadcasted_iota(index_dtype, x.shape, dim)
 
     def better(a, b):

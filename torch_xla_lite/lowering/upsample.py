@@ -32,11 +32,13 @@ def _ratio(size: int, count: int, align_corners: bool, scale: Scale) -> float:
     return 1 / scale if scale else size / count
 
 
-def _nearest_rows(size: int, count: int, scale: Scale, exact: bool) -> np.ndarray:
-    """A constant: a gather that computes its indices takes 1.3 times as long."""
-    ratio = np.float32(1 / scale if scale else size / count)
-    place = (np.arange(count, dtype=np.float32) + np.float32(0.5 if exact else 0)) * ratio
-    return np.minimum(np.floor(place).astype(np.int32), size - 1)
+def _nearest_rows(size: int, count: int, scale: Scale, exact: bool) -> np.ndarray | jax.Array:
+    """A constant: a gather that computes its indices takes 1.3 times as long. It does so where
+    sizes vary."""
+    numpy = np if isinstance(size, int) else jnp
+    ratio = numpy.float32(1 / scale if scale else size / count)
+    place = (numpy.arange(count, dtype=np.float32) + np.float32(0.5 if exact else 0)) * ratio
+    return numpy.minimum(numpy.floor(place).astype(np.int32), size - 1)
 
 
 def _nearest(x: jax.Array, counts: Sequence[int], scales: list[Scale], exact: bool) -> jax.Array:
@@ -44,8 +46,8 @@ def _nearest(x: jax.Array, counts: Sequence[int], scales: list[Scale], exact: bo
         dim = i + 2
         size = x.shape[dim]
         rows = _nearest_rows(size, count, scale, exact)
-        if count % size == 0 and (rows == np.arange(count) // (count // size)).all():
-            factor = count // size
+        factor = count // size if isinstance(size, int) and count % size == 0 else 0
+        if factor and (rows == np.arange(count) // factor).all():
             shape = (*x.shape[: dim + 1], factor, *x.shape[dim + 1 :])
             dims = [d for d in range(len(shape)) if d != dim + 1]
             spread = lax.broadcast_in_dim(x, shape, dims)
