@@ -8,7 +8,6 @@ Ops that have no lowering are decomposed as in any other graph, where their size
 
 from __future__ import annotations
 
-import contextlib
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -85,43 +84,38 @@ class _Run:
         return torch.fx.node.map_arg(argument, self._values.__getitem__)
 
     def _note_sizes(self, example: Any, value: Any) -> None:
-        """The sizes of an input are those of its symbols."""
+        """Later sizes have the form that they have first: jax cannot tell that `n // 2 // 2`, of
+        two convolutions, is `n // 4`."""
         if isinstance(example, torch.SymInt):
             self._sizes.setdefault(example.node.expr, value)
         if isinstance(example, torch.Tensor):
             for size, dim in zip(example.shape, value.shape, strict=True):
-                if isinstance(size, torch.SymInt) and size.node.expr.is_Symbol:
+                if isinstance(size, torch.SymInt):
                     self._sizes.setdefault(size.node.expr, dim)
 
     def _call(self, node: torch.fx.Node, number: int) -> Any:
         target: Any = node.target
+        size = node.meta.get("val")
+        if isinstance(size, torch.SymInt) and size.node.expr in self._sizes:
+            return self._sizes[size.node.expr]
         args, kwargs = self._load(node.args), self._load(node.kwargs)
-        if isinstance(target, torch._ops.OpOverload):
-            if target is torch.ops.aten.sym_size.int:
-                return args[0].shape[args[1]]
-            if isinstance(node.meta.get("val"), torch.SymInt):  # Such as a stride.
-                return dimension(node.meta["val"], self._sizes)
-            if _is_assertion(target):
-                return None
-            given = decomposition.in_schema_order(target, args, kwargs)
-            types = [str(argument.type) for argument in target._schema.arguments]
-            given = [
-                _as_number(value) if type in _NUMBERS else value
-                for type, value in zip(types, given, strict=True)
-            ]
-            return self._lower(node, target, given, number)
-        if target in _COMPARISONS:
-            return None  # torch has checked it; it leads to an assertion only.
-        # Sizes that are numbers allow all of torch's arithmetic, such as torch.sym_float; jax's
-        # symbolic dimensions do not.
-        is_number = isinstance(node.meta.get("val"), _SYMBOLS)
-        is_number = is_number and all(isinstance(x, (int, float)) for x in args)
-        if isinstance(node.meta.get("val"), torch.SymFloat) and not is_number:
-            compute = _ON_FLOATS.get(target, target)
-            return WrappedNumber(compute(*(_as_float(x) for x in args)))
-        if target in _ARITHMETIC or is_number:
-            return target(*args, **kwargs)
-        raise _unsupported(node, f"{getattr(target, '__name__', target)}")
+        if not isinstance(target, torch._ops.OpOverload):
+            return _of_numbers(node, args)
+        if target is torch.ops.aten.sym_size.int:
+            return args[0].shape[args[1]]
+        if isinstance(size, torch.SymInt):  # Such as a stride.
+            return dimension(size, self._sizes)
+        if _is_assertion(target):
+            return None
+        given = [
+            _as_number(value) if str(argument.type) in _NUMBERS else value
+            for argument, value in zip(
+                target._schema.arguments,
+                decomposition.in_schema_order(target, args, kwargs),
+                strict=True,
+            )
+        ]
+        return self._lower(node, target, given, number)
 
     def _lower(
         self, node: torch.fx.Node, op: torch._ops.OpOverload, args: Sequence[Any], number: int
@@ -135,13 +129,21 @@ class _Run:
             key = jax.random.fold_in(key, number)
         with jax.named_scope(name):
             if entry is not None:
-                with contextlib.suppress(registry.Unsupported):
+                try:
                     found = registry.call(name, args, outs, key)
+                except registry.Unsupported:
+                    pass
+                except registry.LoweringError as error:
+                    if all(_has_numbers(x) for x in (*args, *outs)):
+                        raise
+                    raise _unsupported(node, name) from error  # Lowerings may branch on sizes.
             # A decomposition runs on tensors, whose sizes are numbers.
             if found is None and all(_has_numbers(x) for x in decomposition.tensors(args)):
                 found = decomposition.decompose(name, args, outs)
         if found is None:
             raise _unsupported(node, name)
+        for described, result in zip(registry.flatten(example), found, strict=True):
+            self._note_sizes(described, result)
         results = iter(found)
         return tree_map(lambda _: next(results), example)
 
@@ -210,6 +212,23 @@ _ON_FLOATS: dict[Any, Callable[..., Any]] = {
     torch.sym_float: lambda x: x,
     torch._sym_sqrt: jnp.sqrt,
 }
+
+
+def _of_numbers(node: torch.fx.Node, args: Sequence[Any]) -> Any:
+    """A function of Python, of sizes and numbers."""
+    target: Any = node.target
+    result = node.meta.get("val")
+    if target in _COMPARISONS:
+        return None  # torch has checked it; it leads to an assertion only.
+    # Sizes that are numbers allow all of torch's arithmetic, such as torch.sym_float; jax's
+    # symbolic dimensions do not.
+    are_known = isinstance(result, _SYMBOLS) and all(isinstance(x, (int, float)) for x in args)
+    if isinstance(result, torch.SymFloat) and not are_known:
+        compute = _ON_FLOATS.get(target, target)
+        return WrappedNumber(compute(*(_as_float(x) for x in args)))
+    if target in _ARITHMETIC or are_known:
+        return target(*args, **node.kwargs)
+    raise _unsupported(node, f"{getattr(target, '__name__', target)}")
 
 
 def _as_number(value: Any) -> Any:

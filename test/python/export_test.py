@@ -101,12 +101,32 @@ def test_two_sizes_and_what_is_computed_of_them():
         assert_agrees(program(*(x.numpy() for x in inputs)), Pairs()(*inputs))
 
 
+def segmented(x: torch.Tensor) -> torch.Tensor:
+    """Images that strided convolutions make smaller, pooled and resized, as in segmentation."""
+    weight = torch.linspace(-1, 1, 3 * 3 * 9).view(3, 3, 3, 3)
+    for _ in range(3):
+        x = torch.cat([F.conv2d(x, weight, None, 2, 1), F.max_pool2d(x, 3, 2, 1)], 1)[:, ::2]
+    pooled = F.interpolate(F.adaptive_avg_pool2d(x, 1), x.shape[2:], None, "bilinear")
+    return F.interpolate(torch.cat([x, pooled, F.avg_pool2d(x, 3, 1, 1)], 1), None, 2.0, "bilinear")
+
+
 # What is computed with sizes that vary: a function, an example, and which of its sizes vary.
 SIZED: dict[str, tuple[Callable[[torch.Tensor], Any], tuple[int, ...], tuple[int, ...]]] = {
     "bilinear": (lambda x: F.interpolate(x, size=(5, 7), mode="bilinear"), (2, 3, 4, 4), (0,)),
     "bilinear, scaled": (lambda x: F.interpolate(x, None, 1.5, "bilinear"), (2, 3, 4, 4), (0,)),
     "nearest": (lambda x: F.interpolate(x, size=(5, 7)), (2, 3, 4, 4), (0,)),
     "nearest, scaled": (lambda x: F.interpolate(x, scale_factor=2.0), (2, 3, 4, 4), (0, 2, 3)),
+    "segmentation": (segmented, (2, 3, 18, 24), (0, 2, 3)),
+    "bilinear, all sizes": (
+        lambda x: F.interpolate(x, x.shape[1:3], None, "bilinear", align_corners=True),
+        (2, 3, 4, 4),
+        (0, 2, 3),
+    ),
+    "averages": (
+        lambda x: F.avg_pool2d(x, 3, 2, 1, count_include_pad=False),
+        (2, 3, 9, 8),
+        (0, 2, 3),
+    ),
     "bicubic": (lambda x: F.interpolate(x, None, 2.0, "bicubic"), (2, 3, 4, 4), (0,)),
     "argmax": (lambda x: (x.argmax(0), x.argmin(-1), x.argmax()), (3, 4), (0, 1)),
     "last token": (
@@ -129,7 +149,7 @@ SIZED: dict[str, tuple[Callable[[torch.Tensor], Any], tuple[int, ...], tuple[int
 }
 
 
-@pytest.mark.parametrize("name", mostly_nightly(SIZED, ["nearest, scaled", "argmax", "inverse"]))
+@pytest.mark.parametrize("name", mostly_nightly(SIZED, ["segmentation", "argmax", "inverse"]))
 def test_sizes_that_vary_are_computed_with(name: str):
     function, shape, dims = SIZED[name]
 
@@ -142,6 +162,16 @@ def test_sizes_that_vary_are_computed_with(name: str):
     for times in (1, 2):
         x = torch.randn([n * times if dim in dims else n for dim, n in enumerate(shape)])
         assert_agrees(program(x.numpy()), function(x))
+
+
+def test_sizes_that_a_lowering_must_know_are_refused_with_the_line():
+    class Patches(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return F.unfold(x, 3)
+
+    sizes = ({2: torch.export.Dim.DYNAMIC},)
+    with pytest.raises(UnsupportedNode, match=r"aten::im2col has no .*\n.*F.unfold"):
+        exported(Patches(), torch.randn(1, 3, 6, 6), dynamic_shapes=sizes)
 
 
 def test_a_factorisation_that_fails_gives_nan():

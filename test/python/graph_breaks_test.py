@@ -99,6 +99,7 @@ READS = {
     "mask": lambda x: x[x > 1],
     "sync": lambda x: torch_xla_lite.sync(),
     "jax": lambda x: jnp.asarray(x),
+    "repeated": lambda x: x.repeat_interleave(x.long()),
 }
 
 
@@ -113,7 +114,8 @@ def test_a_read_is_refused_with_its_line(name: str):
 
 
 @pytest.mark.parametrize(
-    ("name", "op"), [("nonzero", "aten::nonzero"), ("item", "a value is read")]
+    ("name", "op"),
+    [("nonzero", "nonzero"), ("item", "a value is read"), ("repeated", "repeat_interleave.Tensor")],
 )
 def test_it_says_what_needs_the_value(name: str, op: str):
     with pytest.raises(GraphBreak, match=op):

@@ -34,6 +34,8 @@ PARTS = 16
 # What errors say about refusals.
 REFUSALS = {
     r"the function reads a value|a value is read|needs a value": "a value is needed",
+    r"reads whether it failed, which": "a value is needed",
+    r"writes to its argument": "an argument is written to",
     r"draws random numbers": "random",
     r"calls code outside XLA": "no form for all platforms",
     r"XLA has no element type": "no dtype of XLA",

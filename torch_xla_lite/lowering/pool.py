@@ -312,9 +312,10 @@ def _divisors(
         stop = (start + window.kernel[dim]).clip(max=n + p)
         return stop - start if count_include_pad else stop.clip(max=n) - start.clip(min=0)
 
-    known = [np.unique(lengths(dim, np.arange(n))) for dim, n in enumerate(window.counts)]
-    if all(len(of_dim) == 1 for of_dim in known):
-        return math.prod(int(of_dim[0]) for of_dim in known)
+    if all(isinstance(n, int) for n in window.counts):  # The sizes of exported programs may vary.
+        known = [np.unique(lengths(dim, np.arange(n))) for dim, n in enumerate(window.counts)]
+        if all(len(of_dim) == 1 for of_dim in known):
+            return math.prod(int(of_dim[0]) for of_dim in known)
     # The size of a window is the product of its lengths.
     counts = lax.full(window.counts, 1, np.int32)
     for dim in range(window.rank):

@@ -4,8 +4,10 @@ Each dimension is resized separately, by a product with a sparse matrix; the siz
 matrix is a constant. Nearest gathers rows instead of multiplying. Gradients are transposes.
 """
 
+import dataclasses
 import functools
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -28,14 +30,14 @@ Matrix = Callable[[int, int, bool, Scale], SparseMatrix]
 def _ratio(size: int, count: int, align_corners: bool, scale: Scale) -> float:
     """Distance in the input per step in the output."""
     if align_corners:
-        return (size - 1) / (count - 1) if count > 1 else 0.0
+        return (size - 1) / jax.core.max_dim(count - 1, 1)
     return 1 / scale if scale else size / count
 
 
 def _nearest_rows(size: int, count: int, scale: Scale, exact: bool) -> np.ndarray | jax.Array:
     """A constant: a gather that computes its indices takes 1.3 times as long. It does so where
     sizes vary."""
-    numpy = np if isinstance(size, int) else jnp
+    numpy = _numpy(size, count)
     ratio = numpy.float32(1 / scale if scale else size / count)
     place = (numpy.arange(count, dtype=np.float32) + np.float32(0.5 if exact else 0)) * ratio
     return numpy.minimum(numpy.floor(place).astype(np.int32), size - 1)
@@ -46,7 +48,7 @@ def _nearest(x: jax.Array, counts: Sequence[int], scales: list[Scale], exact: bo
         dim = i + 2
         size = x.shape[dim]
         rows = _nearest_rows(size, count, scale, exact)
-        factor = count // size if isinstance(size, int) and count % size == 0 else 0
+        factor = count // size if isinstance(rows, np.ndarray) and count % size == 0 else 0
         if factor and (rows == np.arange(count) // factor).all():
             shape = (*x.shape[: dim + 1], factor, *x.shape[dim + 1 :])
             dims = [d for d in range(len(shape)) if d != dim + 1]
@@ -59,21 +61,48 @@ def _nearest(x: jax.Array, counts: Sequence[int], scales: list[Scale], exact: bo
 
 def _places(size: int, count: int, align_corners: bool, scale: Scale) -> np.ndarray:
     ratio = _ratio(size, count, align_corners, scale)
-    steps = np.arange(count)
+    steps = _numpy(size, count).arange(count)
     return steps * ratio if align_corners else (steps + 0.5) * ratio - 0.5
 
 
-def _matrix(columns: list[np.ndarray], weights: list[np.ndarray], size: int) -> SparseMatrix:
+def _numpy(*sizes: int) -> Any:
+    """What computes with sizes: jax if they vary, as those of exported programs may."""
+    return np if all(isinstance(size, int) for size in sizes) else jnp
+
+
+@dataclasses.dataclass(frozen=True)
+class _Gathered:
+    """A matrix whose size varies. Each row has one entry of each element of the lists."""
+
+    columns: Sequence[jax.Array]
+    weights: Sequence[jax.Array]
+
+    def times(self, x: jax.Array, dim: int) -> jax.Array:
+        others = [d for d in range(x.ndim) if d != dim]
+        parts = (
+            jnp.take(x, column, axis=dim, mode="clip")
+            * jnp.expand_dims(weight, others).astype(x.dtype)
+            for column, weight in zip(self.columns, self.weights, strict=True)
+        )
+        return functools.reduce(lax.add, parts)
+
+
+def _matrix(
+    columns: list[np.ndarray], weights: list[np.ndarray], size: int
+) -> SparseMatrix | _Gathered:
     """Each row has one entry of each element of the lists."""
+    if not isinstance(columns[0], np.ndarray):
+        return _Gathered(columns, weights)
     count = len(columns[0])
     rows = np.tile(np.arange(count), len(columns))
     return SparseMatrix(rows, np.concatenate(columns), np.concatenate(weights), (count, size))
 
 
 def _linear_matrix(size: int, count: int, align_corners: bool, scale: Scale) -> SparseMatrix:
-    place = np.maximum(_places(size, count, align_corners, scale), 0)
-    low = np.minimum(np.floor(place).astype(np.int64), size - 1)
-    high = np.minimum(low + 1, size - 1)
+    numpy = _numpy(size, count)
+    place = numpy.maximum(_places(size, count, align_corners, scale), 0)
+    low = numpy.minimum(numpy.floor(place).astype(np.int64), size - 1)
+    high = numpy.minimum(low + 1, size - 1)
     weight = place - low
     return _matrix([low, high], [1 - weight, weight], size)
 
@@ -89,9 +118,10 @@ def _cubic_weights(t: np.ndarray, a: float = -0.75) -> list[np.ndarray]:
 
 
 def _cubic_matrix(size: int, count: int, align_corners: bool, scale: Scale) -> SparseMatrix:
+    numpy = _numpy(size, count)
     place = _places(size, count, align_corners, scale)
-    low = np.floor(place).astype(np.int64)
-    columns = [np.clip(low - 1 + offset, 0, size - 1) for offset in range(4)]
+    low = numpy.floor(place).astype(np.int64)
+    columns = [numpy.clip(low - 1 + offset, 0, size - 1) for offset in range(4)]
     return _matrix(columns, _cubic_weights(place - low), size)
 
 
