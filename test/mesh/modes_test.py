@@ -201,9 +201,9 @@ def test_an_option_trains_as_on_one_device(mode: str, option: str):
     txl.sync()
     debug.reset_metrics()
     losses = _losses(model, optimizer, **options)
-    # Of tensor parallelism, bfloat16 rounds sums that devices have computed in parts.
-    is_rounded = option == "autocast" and mode.startswith("tp")
-    assert losses == pytest.approx(expected, abs=1e-3 if is_rounded else 1e-5)
+    # Sums in another order, of parts, are rounded to another bfloat16: in the first step of "dp",
+    # 1 to 3 elements of a weight's gradient, by one unit. Which, depends on the processor.
+    assert losses == pytest.approx(expected, abs=1e-3 if option == "autocast" else 1e-5)
     assert debug.metrics()["compiles"] == 1
     # Parameters with their states; the fused kernel has its counters of steps on the device, too.
     arrays = {"sgd": 1, "fused adam": 4}.get(option, 3)
