@@ -313,7 +313,9 @@ def logsumexp(self: jax.Array, dim: Dims, keepdim: bool = False, *, outs) -> jax
     if is_complex(x.dtype):
         raise Unsupported("logsumexp of complex numbers")
     dims = canonical_dims(dim, x.ndim)
-    if not dims or x.size == 0:
+    if not dims:
+        return x
+    if x.size == 0:
         return restore_dims(lax.log(sum_over(lax.exp(x), dims)), dims, keepdim)
     top = lax.reduce_max(x, dims)
     top = lax.select(lax.lt(lax.abs(top), lax.full_like(top, np.inf)), top, lax.full_like(top, 0))

@@ -15,7 +15,7 @@ import numpy as np
 from jax import lax
 
 from torch_xla_lite.lowering.base.promotion import opmath
-from torch_xla_lite.lowering.base.registry import lower
+from torch_xla_lite.lowering.base.registry import Unsupported, lower
 from torch_xla_lite.lowering.factories import evenly_spaced
 from torch_xla_lite.lowering.matmul import dot
 from torch_xla_lite.lowering.sparse_matrix import SparseMatrix, banded
@@ -289,6 +289,8 @@ def _sample(
     sizes = image.shape[1:]
     raw = [_unnormalised(grid[..., rank - 1 - i], sizes[i], align_corners) for i in range(rank)]
     if interpolation == _BICUBIC:
+        if rank == 3:
+            raise Unsupported("64 elements for each place, of which a program is long")
         return _sample_cubic(image, raw, padding_mode, align_corners)
     if rank == 3 and padding_mode == _ZEROS:
         # Of volumes, torch leaves out what is outside; images have NaN at positions without end.

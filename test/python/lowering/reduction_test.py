@@ -22,6 +22,10 @@ def test_over_some_dimensions(dim, keepdim):
     check(aten.logsumexp, X, dim or [0], keepdim)
 
 
+def test_a_large_number_is_its_own_logsumexp():
+    check(aten.logsumexp, torch.tensor(1000.0), [0])
+
+
 def test_sums_of_integers_and_bools_are_int64():
     check(aten.sum, torch.tensor([100, 100], dtype=torch.int8))
     check(aten.sum, torch.tensor([True, True]))
