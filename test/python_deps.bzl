@@ -145,12 +145,13 @@ PYTHON_DEPS = {
     "test/models": {
         "interop_test": [":libraries", ":small_models", "//bazel:pytest_plugin", "//torch_xla_lite:__init__",
             "//torch_xla_lite:export"],
-        "jax_libraries_test": ["//torch_xla_lite:__init__", "//torch_xla_lite:jax_modules", "//torch_xla_lite:optax"],
+        "jax_libraries_test": ["//bazel:pytest_plugin", "//torch_xla_lite:__init__", "//torch_xla_lite:jax_modules",
+            "//torch_xla_lite:optax"],
         "models_test": [":libraries", ":small_models", "//bazel:pytest_plugin", "//torch_xla_lite:__init__",
             "//torch_xla_lite/debug:__init__"],
         "small_models": [":libraries"],
         "training_loops_test": [":libraries", "//torch_xla_lite:__init__", "//torch_xla_lite/debug:__init__"],
-        "nightly": ["interop_test", "models_test"],
+        "nightly": ["interop_test", "jax_libraries_test", "models_test"],
     },
     "test/programs": {
         "programs_test": [":cnn", ":custom_op", ":dcgan", ":gaussian_process", ":language", ":mixed_precision",

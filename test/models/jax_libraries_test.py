@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import nn
 
+from bazel.pytest_plugin import mostly_nightly
 from torch_xla_lite import call_jax, jax_view, torch_view
 from torch_xla_lite.jax_modules import JaxModule
 from torch_xla_lite.optax import OptaxOptimizer
@@ -76,7 +77,7 @@ TRANSFORMATIONS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", TRANSFORMATIONS)
+@pytest.mark.parametrize("name", mostly_nightly(TRANSFORMATIONS, ["adam", "by name"]))
 def test_transformations_compute_and_resume_as_in_jax(name: str, tmp_path: Path):
     optax = pytest.importorskip("optax")
     transformation = TRANSFORMATIONS[name](optax)
@@ -237,7 +238,7 @@ NNX: dict[str, tuple[Callable[[Any, Any], Any], jax.Array]] = {
 }
 
 
-@pytest.mark.parametrize("name", LINEN)
+@pytest.mark.parametrize("name", mostly_nightly(LINEN, ["convolution", "embedding"]))
 def test_layers_of_linen_train_as_in_jax(name: str):
     make, x = LINEN[name]
     layer = make(pytest.importorskip("flax.linen"))
@@ -247,7 +248,7 @@ def test_layers_of_linen_train_as_in_jax(name: str):
     assert steps_of(module, torch_view(x)) == pytest.approx(expected, rel=1e-4)
 
 
-@pytest.mark.parametrize("name", NNX)
+@pytest.mark.parametrize("name", mostly_nightly(NNX, ["attention"]))
 def test_layers_of_nnx_train_as_in_jax(name: str):
     nnx = pytest.importorskip("flax.nnx")
     make, x = NNX[name]
