@@ -79,7 +79,7 @@ def _table() -> dict[Any, Any]:
 def _resized(
     op: torch._ops.OpOverload, images: torch.Tensor, sizes: Sequence[int] | None, *options: Any
 ) -> torch.Tensor:
-    """An op whose last argument is a list of scales or None, by one that takes sizes and scales."""
+    """The overload `vec`, which takes sizes or scales, by the default one, which takes both."""
     *corners, scales = options
     if sizes is None:
         # Sizes that vary have no form in jax as a float.
@@ -92,7 +92,7 @@ def _resized(
 
 def _drop_checks(program: torch.export.ExportedProgram) -> None:
     """Leaves out the checks of factorisations, and the tokens that order them: where one fails, the
-    program gives NaN."""
+    results are not finite."""
     graph, signature = program.graph, program.graph_signature
     effects = [n for n in graph.nodes if n.target is torch.ops.higher_order.with_effects]
     if any(n.args[1] is not torch.ops.aten._linalg_check_errors.default for n in effects):

@@ -109,6 +109,7 @@ class OptaxOptimizer(torch.optim.Optimizer):
         self._state = jax.tree.unflatten(tree, loaded)
         others = {name: value for name, value in state_dict.items() if name != "transformation"}
         super().load_state_dict(others)
+        self.param_groups = [_Group(group) for group in self.param_groups]
 
     def _parameters(self) -> list[torch.Tensor]:
         return self.param_groups[0]["params"]

@@ -209,8 +209,7 @@ SEQUENCES = jnp.linspace(-1, 1, 2 * 5 * 8).reshape(2, 5, 8)
 TOKENS = jnp.arange(10).reshape(2, 5) % 7
 
 
-# The layers of flax' examples, as they stand in them: digits, residual networks, sequence to
-# sequence, translation.
+# Of kinds that models of images, sequences and translation have.
 LINEN: dict[str, tuple[Callable[[Any], Any], jax.Array]] = {
     "convolution": (lambda nn: nn.Conv(4, (3, 3)), IMAGES),
     "strided convolution": (lambda nn: nn.Conv(4, (3, 3), (2, 2), padding=[(1, 1)] * 2), IMAGES),

@@ -115,7 +115,11 @@ def test_a_read_is_refused_with_its_line(name: str):
 
 @pytest.mark.parametrize(
     ("name", "op"),
-    [("nonzero", "nonzero"), ("item", "a value is read"), ("repeated", "repeat_interleave.Tensor")],
+    [
+        ("nonzero", "aten::nonzero"),
+        ("item", "a value is read"),
+        ("repeated", "aten::repeat_interleave.Tensor"),
+    ],
 )
 def test_it_says_what_needs_the_value(name: str, op: str):
     with pytest.raises(GraphBreak, match=op):

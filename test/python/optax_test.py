@@ -119,5 +119,6 @@ def test_a_second_group_and_another_state_are_refused():
 def test_a_schedule_of_torch_is_refused_with_the_remedy():
     module, _ = modules()
     optimizer = OptaxOptimizer(module.parameters(), momentum())
+    optimizer.load_state_dict(optimizer.state_dict())
     with pytest.raises(KeyError, match=r"'lr' in its group: .* those of the transformation"):
         torch.optim.lr_scheduler.StepLR(optimizer, 1)

@@ -1,7 +1,7 @@
 """Resizes images (nearest, linear, cubic, in one to three dimensions) and samples them at points.
 
-Each dimension is resized separately, by a product with a sparse matrix; the sizes are known, so the
-matrix is a constant. Nearest gathers rows instead of multiplying. Gradients are transposes.
+Each dimension is resized separately, by a product with a sparse matrix, a constant where the sizes
+are known. Nearest gathers rows instead of multiplying. Gradients are transposes.
 """
 
 import dataclasses
@@ -290,7 +290,7 @@ def _sample(
     raw = [_unnormalised(grid[..., rank - 1 - i], sizes[i], align_corners) for i in range(rank)]
     if interpolation == _BICUBIC:
         if rank == 3:
-            raise Unsupported("64 elements for each place, of which a program is long")
+            raise Unsupported("64 elements for each place: XLA takes minutes for the gradient")
         return _sample_cubic(image, raw, padding_mode, align_corners)
     if rank == 3 and padding_mode == _ZEROS:
         # Of volumes, torch leaves out what is outside; images have NaN at positions without end.
