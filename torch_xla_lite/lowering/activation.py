@@ -174,27 +174,6 @@ def _negative_part(x: jax.Array) -> tuple[jax.Array, jax.Array]:
     return is_negative, lax.select(is_negative, x, zero)
 
 
-@lower("aten::elu_backward", negative="alpha")
-@broadcasting(0, 5)
-def elu_backward(
-    grad_output: jax.Array,
-    alpha: Operand,
-    scale: Operand,
-    input_scale: Operand,
-    is_result: bool,
-    self_or_result: jax.Array,
-) -> jax.Array:
-    grad, x = opmath(grad_output), opmath(self_or_result)
-    positive = lax.mul(grad, _like(x, scale))
-    rate = _like(x, input_scale)
-    if is_result:
-        slope = lax.add(x, lax.mul(_like(x, alpha), _like(x, scale)))
-    else:
-        height = lax.mul(_like(x, alpha), _like(x, scale))
-        slope = lax.mul(height, lax.exp(lax.mul(x, rate)))
-    return lax.select(lax.le(x, _like(x, 0)), lax.mul(lax.mul(grad, rate), slope), positive)
-
-
 @lower("aten::celu", refuses="biuc", divides="all", shares="")
 def celu(self: jax.Array, alpha: Operand = 1.0) -> jax.Array:
     x = opmath(self)
@@ -308,21 +287,3 @@ def softshrink_backward(grad_output: jax.Array, self: jax.Array, lambd: Operand)
 def glu(self: jax.Array, dim: int = -1) -> jax.Array:
     a, b = jnp.split(opmath(self), 2, canonical_dim(dim, self.ndim))
     return lax.mul(a, lax.logistic(b))
-
-
-@lower("aten::rrelu_with_noise_backward")
-@broadcasting(0, 1, 2)
-def rrelu_with_noise_backward(
-    grad_output: jax.Array,
-    self: jax.Array,
-    noise: jax.Array,
-    lower_: Operand,
-    upper: Operand,
-    training: bool,
-    self_is_result: bool,
-) -> jax.Array:
-    if training:
-        return lax.mul(grad_output, noise)
-    x, grad = opmath(self), opmath(grad_output)
-    slope = lax.div(lax.add(_like(x, lower_), _like(x, upper)), _like(x, 2))
-    return lax.select(lax.gt(x, _like(x, 0)), grad, lax.mul(grad, slope))

@@ -16,7 +16,6 @@ from torch_xla_lite.lowering.base import checks, target
 from torch_xla_lite.lowering.base.promotion import (
     Operand,
     broadcast,
-    broadcasting,
     convert,
     full,
     is_complex,
@@ -422,19 +421,6 @@ def xlogy(self: Operand, other: Operand, *, outs) -> jax.Array:
     return lax.select(lax.ne(b, b), b, product)
 
 
-@lower(
-    "aten::special_xlog1py",
-    "aten::special_xlog1py.self_scalar",
-    "aten::special_xlog1py.other_scalar",
-    refuses="c",
-)
-def special_xlog1py(self: Operand, other: Operand, *, outs) -> jax.Array:
-    a, b = _rounded_pair(self, other, outs[0])
-    zero = lax.full_like(a, 0)
-    product = lax.select(lax.eq(a, zero), zero, lax.mul(a, unary.log1p(b)))
-    return lax.select(lax.ne(b, b), b, product)
-
-
 @lower("aten::special_zeta", refuses="c")
 @lower("aten::special_zeta.self_scalar", "aten::special_zeta.other_scalar")
 def special_zeta(self: Operand, other: Operand, *, outs) -> jax.Array:
@@ -456,15 +442,3 @@ def polar(abs: jax.Array, angle: jax.Array, *, outs) -> jax.Array:
 def prelu(self: jax.Array, weight: jax.Array) -> jax.Array:
     positive = lax.gt(self, lax.full_like(self, 0))
     return lax.select(positive, self, lax.mul(self, broadcast(weight, self.shape)))
-
-
-@lower("aten::_prelu_kernel_backward")
-@broadcasting()
-def prelu_backward(
-    grad_output: jax.Array, self: jax.Array, weight: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    positive = lax.gt(self, lax.full_like(self, 0))
-    slope = broadcast(weight, self.shape)
-    grad_self = lax.select(positive, grad_output, lax.mul(slope, grad_output))
-    grad_weight = lax.select(positive, lax.full_like(self, 0), lax.mul(self, grad_output))
-    return grad_self, grad_weight

@@ -2,7 +2,7 @@
 
 16-bit floats are multiplied without conversion and accumulated in float32; integers stay integers.
 `alpha` and `beta` cost nothing if they are 1. As in torch, a tensor that is multiplied by 0 is
-ignored, including its NaNs, but for the products of `addr` and `baddbmm`.
+ignored, including its NaNs, but for the products of `baddbmm`.
 """
 
 import jax
@@ -15,7 +15,6 @@ from torch_xla_lite.lowering.base.promotion import (
     Operand,
     broadcast,
     convert,
-    full,
     is_complex,
     is_number,
     opmath_dtype,
@@ -134,19 +133,6 @@ def addmv(
     return _plus(self, _times(mv(mat, vec), alpha), beta)
 
 
-@lower("aten::addr", one_dtype="self vec1 vec2", shares="self=same vec1=same vec2=same")
-def addr(
-    self: Operand, vec1: jax.Array, vec2: jax.Array, *, beta: Operand = 1, alpha: Operand = 1, outs
-) -> jax.Array:
-    shape, dtype = outs[0].shape, opmath_dtype(outs[0].dtype)
-    if dtype == np.bool_:
-        product = vec1[:, None] & vec2 & full(shape, alpha, dtype)
-        return broadcast(convert(self, dtype), shape) & full(shape, beta, dtype) | product
-    rows = lax.broadcast_in_dim(convert(vec1, dtype), shape, (0,))
-    columns = lax.broadcast_in_dim(convert(vec2, dtype), shape, (1,))
-    return _plus(self, scaled(lax.mul(rows, columns), alpha), beta)
-
-
 @lower("aten::baddbmm", refuses="b", shares="self=same", any_strides=True)
 def baddbmm(
     self: Operand, batch1: jax.Array, batch2: jax.Array, *, beta: Operand = 1, alpha: Operand = 1
@@ -217,20 +203,6 @@ def linear_backward(
         wide = convert(grad_output, opmath_dtype(grad_output.dtype))
         grad_bias = lax.reduce_sum(wide, outer)
     return grad_input, grad_weight, grad_bias
-
-
-@lower("aten::_addmm_activation")
-def addmm_activation(
-    self: Operand,
-    mat1: jax.Array,
-    mat2: jax.Array,
-    *,
-    beta: Operand = 1,
-    alpha: Operand = 1,
-    use_gelu: bool = False,
-) -> jax.Array:
-    x = _plus(self, dot(mat1, mat2, _MM), beta, alpha)
-    return jax.nn.gelu(x, approximate=True) if use_gelu else lax.max(x, lax.full_like(x, 0))
 
 
 @lower("aten::_trilinear", refuses="b")

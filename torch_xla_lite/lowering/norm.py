@@ -187,46 +187,6 @@ def native_batch_norm_functional(
     return output, _saved(center, outs[1]), _saved(invstd, outs[2]), new_mean, new_var
 
 
-@lower("aten::_batch_norm_with_update_functional")
-def batch_norm_with_update(
-    input: jax.Array,
-    weight: jax.Array | None,
-    bias: jax.Array | None,
-    running_mean: jax.Array,
-    running_var: jax.Array,
-    momentum: float,
-    eps: float,
-    *,
-    outs,
-) -> tuple[jax.Array | None, ...]:
-    output, center, invstd, new_mean, new_var = _batch_norm(
-        input, weight, bias, running_mean, running_var, True, momentum, eps
-    )
-    return output, center, invstd, _reserve(outs[3]), new_mean, new_var
-
-
-@lower("aten::_batch_norm_no_update")
-def batch_norm_no_update(
-    input: jax.Array,
-    weight: jax.Array | None,
-    bias: jax.Array | None,
-    running_mean: jax.Array | None,
-    running_var: jax.Array | None,
-    momentum: float,
-    eps: float,
-    *,
-    outs,
-) -> tuple[jax.Array | None, ...]:
-    output, center, invstd, *_ = _batch_norm(
-        input, weight, bias, running_mean, running_var, False, momentum, eps
-    )
-    return output, _saved(center, outs[1]), _saved(invstd, outs[2]), _reserve(outs[3])
-
-
-def _reserve(out: jax.ShapeDtypeStruct | None) -> jax.Array | None:
-    return None if out is None else lax.full(out.shape, 0, out.dtype)
-
-
 @lower("aten::native_batch_norm_backward", results="batch_norm_backward")
 def native_batch_norm_backward(
     grad_out: jax.Array,
@@ -263,34 +223,6 @@ def native_batch_norm_backward(
         lax.mul(inner, _channel(scale, x)),
         lax.mul(projection, invstd) if output_mask[1] else None,
         grad_sum if output_mask[2] else None,
-    )
-
-
-@lower("aten::batch_norm_backward")
-def batch_norm_backward(
-    grad_out: jax.Array,
-    input: jax.Array,
-    weight: jax.Array | None,
-    running_mean: jax.Array | None,
-    running_var: jax.Array | None,
-    save_mean: jax.Array | None,
-    save_var: jax.Array | None,
-    update: bool,
-    eps: float,
-    output_mask: list[bool],
-    reserve: jax.Array,
-) -> Triple:
-    return native_batch_norm_backward(
-        grad_out,
-        input,
-        weight,
-        running_mean,
-        running_var,
-        save_mean,
-        save_var,
-        update,
-        eps,
-        output_mask,
     )
 
 

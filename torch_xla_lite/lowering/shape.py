@@ -99,13 +99,6 @@ def triu(self: jax.Array, diagonal: int = 0) -> jax.Array:
     return lax.select(inside, self, lax.full_like(self, 0))
 
 
-@lower("aten::narrow_copy")
-def narrow_copy(self: jax.Array, dim: int, start: int, length: int) -> jax.Array:
-    dim = canonical_dim(dim, self.ndim)
-    start = start + self.shape[dim] if start < 0 else start
-    return lax.slice_in_dim(self, start, start + length, 1, dim)
-
-
 # Padding. torch lists (before, after) from the last dimension backwards.
 
 

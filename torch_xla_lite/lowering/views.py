@@ -349,14 +349,6 @@ def diagonal_scatter(
     return write_diagonal(self, src, offset, dim1, dim2)
 
 
-@lower("aten::diagonal_backward")
-def diagonal_backward(
-    grad_output: jax.Array, input_sizes: list[int], offset: int, dim1: int, dim2: int
-) -> jax.Array:
-    zeros = lax.full(tuple(input_sizes), 0, grad_output.dtype)
-    return write_diagonal(zeros, grad_output, offset, dim1, dim2)
-
-
 # Slices. An index or start that is an array is known only at run time; it is in range and not
 # negative.
 

@@ -24,10 +24,7 @@ Op: TypeAlias = torch._ops.OpOverload | torch._ops.OpOverloadPacket
 _CHEAP_POWERS = (0, 0.5, 1, 2, 3, 4)
 # Arguments whose negative values are constants, because kernels may refuse them.
 _POSITIVE = ("exponent", "lambd", "std", "sigma")
-_NEGATIVE_CONSTANTS = {
-    ("aten::elu_backward", "alpha"),
-    ("aten::leaky_relu_backward", "negative_slope"),
-}
+_NEGATIVE_CONSTANTS = {("aten::leaky_relu_backward", "negative_slope")}
 _CODES = {dtype: code for code, dtype in registry.DTYPES.items()}
 
 

@@ -35,6 +35,7 @@ def test_products_added_to_something(beta, alpha):
     check(aten.addbmm, values(3, 5), a[None], b[None], **scale)
     check(aten.addmv, values(3), a, values(4), **scale)
     check(aten.addr, values(3, 4), values(3), values(4), **scale)
+    check(aten._addmm_activation, values(5), a, b, use_gelu=True, **scale)
 
 
 def test_a_beta_of_zero_drops_nan():

@@ -5,14 +5,13 @@ MODULES: module -> its ops.
 
 MODULES: dict[str, str] = {
     "activation": """
-        aten::celu aten::elu aten::elu_backward aten::gelu aten::gelu_backward aten::glu
-        aten::hardshrink aten::hardshrink_backward aten::hardsigmoid aten::hardsigmoid_backward
-        aten::hardswish aten::hardswish_backward aten::hardtanh aten::hardtanh_backward
-        aten::leaky_relu aten::leaky_relu_backward aten::log_sigmoid_backward
-        aten::log_sigmoid_forward aten::mish aten::mish_backward aten::rrelu_with_noise_backward
-        aten::sigmoid_backward aten::silu aten::silu_backward aten::softplus aten::softplus_backward
-        aten::softshrink aten::softshrink_backward aten::tanh_backward aten::threshold
-        aten::threshold_backward
+        aten::celu aten::elu aten::gelu aten::gelu_backward aten::glu aten::hardshrink
+        aten::hardshrink_backward aten::hardsigmoid aten::hardsigmoid_backward aten::hardswish
+        aten::hardswish_backward aten::hardtanh aten::hardtanh_backward aten::leaky_relu
+        aten::leaky_relu_backward aten::log_sigmoid_backward aten::log_sigmoid_forward aten::mish
+        aten::mish_backward aten::sigmoid_backward aten::silu aten::silu_backward aten::softplus
+        aten::softplus_backward aten::softshrink aten::softshrink_backward aten::tanh_backward
+        aten::threshold aten::threshold_backward
     """,
     "adaptive_pool": """
         aten::_adaptive_avg_pool2d aten::_adaptive_avg_pool2d_backward aten::_adaptive_avg_pool3d
@@ -30,11 +29,11 @@ MODULES: dict[str, str] = {
     """,
     "binary": """
         aten::__lshift__.Scalar aten::__lshift__.Tensor aten::__rshift__.Scalar
-        aten::__rshift__.Tensor aten::_prelu_kernel aten::_prelu_kernel_backward aten::add.Scalar
-        aten::add.Tensor aten::atan2 aten::bitwise_and.Scalar aten::bitwise_and.Scalar_Tensor
-        aten::bitwise_and.Tensor aten::bitwise_left_shift.Scalar_Tensor
-        aten::bitwise_left_shift.Tensor aten::bitwise_left_shift.Tensor_Scalar
-        aten::bitwise_or.Scalar aten::bitwise_or.Scalar_Tensor aten::bitwise_or.Tensor
+        aten::__rshift__.Tensor aten::_prelu_kernel aten::add.Scalar aten::add.Tensor aten::atan2
+        aten::bitwise_and.Scalar aten::bitwise_and.Scalar_Tensor aten::bitwise_and.Tensor
+        aten::bitwise_left_shift.Scalar_Tensor aten::bitwise_left_shift.Tensor
+        aten::bitwise_left_shift.Tensor_Scalar aten::bitwise_or.Scalar
+        aten::bitwise_or.Scalar_Tensor aten::bitwise_or.Tensor
         aten::bitwise_right_shift.Scalar_Tensor aten::bitwise_right_shift.Tensor
         aten::bitwise_right_shift.Tensor_Scalar aten::bitwise_xor.Scalar
         aten::bitwise_xor.Scalar_Tensor aten::bitwise_xor.Tensor aten::clamp_max
@@ -49,7 +48,6 @@ MODULES: dict[str, str] = {
         aten::ne.Scalar aten::ne.Tensor aten::nextafter aten::polar aten::pow.Scalar
         aten::pow.Tensor_Scalar aten::pow.Tensor_Tensor aten::remainder.Scalar
         aten::remainder.Scalar_Tensor aten::remainder.Tensor aten::rsub.Scalar aten::rsub.Tensor
-        aten::special_xlog1py aten::special_xlog1py.other_scalar aten::special_xlog1py.self_scalar
         aten::special_zeta aten::special_zeta.other_scalar aten::special_zeta.self_scalar
         aten::sub.Scalar aten::sub.Tensor aten::xlogy.Scalar_Other aten::xlogy.Scalar_Self
         aten::xlogy.Tensor
@@ -147,16 +145,14 @@ MODULES: dict[str, str] = {
         aten::smooth_l1_loss_backward aten::soft_margin_loss aten::soft_margin_loss_backward
     """,
     "matmul": """
-        aten::_addmm_activation aten::_int_mm aten::_trilinear aten::addbmm aten::addmm
-        aten::addmm.dtype aten::addmv aten::addr aten::baddbmm aten::baddbmm.dtype aten::bmm
-        aten::bmm.dtype aten::dot aten::linear aten::linear_backward aten::mm aten::mm.dtype
-        aten::mv aten::vdot
+        aten::_int_mm aten::_trilinear aten::addbmm aten::addmm aten::addmm.dtype aten::addmv
+        aten::baddbmm aten::baddbmm.dtype aten::bmm aten::bmm.dtype aten::dot aten::linear
+        aten::linear_backward aten::mm aten::mm.dtype aten::mv aten::vdot
     """,
     "norm": """
-        aten::_batch_norm_no_update aten::_batch_norm_with_update_functional
         aten::_native_batch_norm_legit.no_stats aten::_native_batch_norm_legit_functional
         aten::_native_batch_norm_legit_no_training aten::_weight_norm_interface
-        aten::_weight_norm_interface_backward aten::batch_norm_backward aten::native_batch_norm
+        aten::_weight_norm_interface_backward aten::native_batch_norm
         aten::native_batch_norm_backward aten::native_group_norm aten::native_group_norm_backward
         aten::native_layer_norm aten::native_layer_norm_backward
     """,
@@ -208,12 +204,12 @@ MODULES: dict[str, str] = {
     """,
     "shape": """
         aten::_stack aten::cat aten::col2im aten::constant_pad_nd aten::flip aten::im2col
-        aten::narrow_copy aten::reflection_pad1d aten::reflection_pad1d_backward
-        aten::reflection_pad2d aten::reflection_pad2d_backward aten::reflection_pad3d
-        aten::reflection_pad3d_backward aten::repeat aten::repeat_interleave.Tensor
-        aten::replication_pad1d aten::replication_pad1d_backward aten::replication_pad2d
-        aten::replication_pad2d_backward aten::replication_pad3d aten::replication_pad3d_backward
-        aten::roll aten::stack aten::tril aten::triu
+        aten::reflection_pad1d aten::reflection_pad1d_backward aten::reflection_pad2d
+        aten::reflection_pad2d_backward aten::reflection_pad3d aten::reflection_pad3d_backward
+        aten::repeat aten::repeat_interleave.Tensor aten::replication_pad1d
+        aten::replication_pad1d_backward aten::replication_pad2d aten::replication_pad2d_backward
+        aten::replication_pad3d aten::replication_pad3d_backward aten::roll aten::stack aten::tril
+        aten::triu
     """,
     "softmax": """
         aten::_log_softmax aten::_log_softmax_backward_data aten::_masked_softmax
@@ -291,11 +287,11 @@ MODULES: dict[str, str] = {
     "views": """
         aten::_neg_view aten::_neg_view_copy aten::_reshape_alias aten::_reshape_alias_copy
         aten::_reshape_copy aten::_unsafe_view aten::as_strided aten::as_strided_copy
-        aten::as_strided_scatter aten::diagonal aten::diagonal_backward aten::diagonal_copy
-        aten::diagonal_scatter aten::expand aten::expand_copy aten::permute aten::permute_copy
-        aten::select.int aten::select_backward aten::select_copy.int aten::select_scatter
-        aten::slice.Tensor aten::slice_backward aten::slice_copy.Tensor aten::slice_inverse
-        aten::slice_scatter aten::split.Tensor aten::split_copy.Tensor aten::split_with_sizes
+        aten::as_strided_scatter aten::diagonal aten::diagonal_copy aten::diagonal_scatter
+        aten::expand aten::expand_copy aten::permute aten::permute_copy aten::select.int
+        aten::select_backward aten::select_copy.int aten::select_scatter aten::slice.Tensor
+        aten::slice_backward aten::slice_copy.Tensor aten::slice_inverse aten::slice_scatter
+        aten::split.Tensor aten::split_copy.Tensor aten::split_with_sizes
         aten::split_with_sizes_copy aten::squeeze aten::squeeze.dim aten::squeeze.dims
         aten::squeeze_copy aten::squeeze_copy.dim aten::squeeze_copy.dims aten::t aten::t_copy
         aten::transpose.int aten::transpose_copy.int aten::unbind.int aten::unbind_copy.int

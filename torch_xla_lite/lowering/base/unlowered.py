@@ -1,4 +1,4 @@
-"""Facts of ops without a lowering, which run as torch's CPU kernels."""
+"""Facts of ops without a lowering, which torch decomposes or its CPU kernels compute."""
 
 from torch_xla_lite.lowering.base.facts import Facts
 
@@ -22,6 +22,7 @@ UNLOWERED: dict[str, Facts] = {
     **{f"aten::{name}": Facts(kernel="cpu") for name in _ON_CPU.split()},
     **{f"aten::{name}": Facts(kernel="other") for name in _OTHERS.split()},
     "aten::_batch_norm_impl_index": Facts(writes_statistics=True),
+    "aten::addr": Facts(one_dtype="self vec1 vec2", shares="self=same vec1=same vec2=same"),
     "aten::cudnn_batch_norm": Facts(writes_statistics=True),
     "aten::fractional_max_pool2d": Facts(one_dtype="self random_samples"),
     "aten::igamma": Facts(refused_if="no_floats"),
@@ -29,5 +30,9 @@ UNLOWERED: dict[str, Facts] = {
     "aten::linear.out": Facts(kernel="recorder"),
     "aten::masked_select": Facts(shares="self=nothing mask=nothing"),
     "aten::miopen_batch_norm": Facts(writes_statistics=True),
+    **{
+        f"aten::special_xlog1py{overload}": Facts(refuses="c")
+        for overload in ("", ".self_scalar", ".other_scalar")
+    },
     "aten::unflatten.int": Facts(dense_operand=True),
 }
