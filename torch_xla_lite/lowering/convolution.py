@@ -6,6 +6,7 @@ functions (convolution_forms.py) suffice for six ops, where it is not torch's ke
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 from jax import lax
@@ -114,31 +115,9 @@ def convolution(
 
 
 @lower("aten::_convolution")
-def convolution_with_flags(
-    input: jax.Array,
-    weight: jax.Array,
-    bias: jax.Array | None,
-    stride: list[int],
-    padding: list[int],
-    dilation: list[int],
-    transposed: bool,
-    output_padding: list[int],
-    groups: int,
-    *flags: bool,
-    outs,
-) -> jax.Array:
-    return convolution(
-        input,
-        weight,
-        bias,
-        stride,
-        padding,
-        dilation,
-        transposed,
-        output_padding,
-        groups,
-        outs=outs,
-    )
+def convolution_with_flags(*args: Any, outs) -> jax.Array:
+    *of_convolution, _, _, _, _ = args  # The last are settings of cuDNN.
+    return convolution(*of_convolution, outs=outs)
 
 
 def _per_channel(values: jax.Array, like: jax.Array) -> jax.Array:

@@ -1,5 +1,7 @@
 """Embedding tables: lookup, bags, and their gradients."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -181,33 +183,12 @@ def embedding_bag_dense_backward(
 
 @lower("aten::_embedding_bag_backward")
 def embedding_bag_backward(
-    grad: jax.Array,
-    indices: jax.Array,
-    offsets: jax.Array,
-    offset2bag: jax.Array,
-    bag_size: jax.Array,
-    maximum_indices: jax.Array,
-    num_weights: int,
-    scale_grad_by_freq: bool,
-    mode: int,
-    sparse: bool,
-    per_sample_weights: jax.Array | None,
-    padding_idx: int = -1,
+    grad: jax.Array, indices: jax.Array, offsets: jax.Array, *args: Any
 ) -> jax.Array:
+    *of_bags, sparse, per_sample_weights, padding_idx = args
     if sparse:
         raise Unsupported("a sparse gradient")
-    return embedding_bag_dense_backward(
-        grad,
-        indices,
-        offset2bag,
-        bag_size,
-        maximum_indices,
-        num_weights,
-        scale_grad_by_freq,
-        mode,
-        per_sample_weights,
-        padding_idx,
-    )
+    return embedding_bag_dense_backward(grad, indices, *of_bags, per_sample_weights, padding_idx)
 
 
 @lower("aten::_embedding_bag_per_sample_weights_backward", kernel_needs="rows_of_weight")

@@ -107,18 +107,12 @@ def _times(x: jax.Array, factor: Operand) -> jax.Array:
     any_strides=True,
     refused_if="misfit_addend",
 )
-def addmm(
-    self: Operand, mat1: jax.Array, mat2: jax.Array, *, beta: Operand = 1, alpha: Operand = 1
-) -> jax.Array:
-    return _plus(self, _times(dot(mat1, mat2, _MM), alpha), beta)
-
-
 @lower("aten::addmm.dtype", shares="self=same")
-def addmm_dtype(
+def addmm(
     self: Operand,
     mat1: jax.Array,
     mat2: jax.Array,
-    out_dtype: np.dtype,
+    out_dtype: np.dtype | None = None,
     *,
     beta: Operand = 1,
     alpha: Operand = 1,
@@ -134,18 +128,12 @@ def addmv(
 
 
 @lower("aten::baddbmm", refuses="b", shares="self=same", any_strides=True)
-def baddbmm(
-    self: Operand, batch1: jax.Array, batch2: jax.Array, *, beta: Operand = 1, alpha: Operand = 1
-) -> jax.Array:
-    return _plus(self, scaled(dot(batch1, batch2, _BMM), alpha), beta)
-
-
 @lower("aten::baddbmm.dtype", shares="self=same")
-def baddbmm_dtype(
+def baddbmm(
     self: Operand,
     batch1: jax.Array,
     batch2: jax.Array,
-    out_dtype: np.dtype,
+    out_dtype: np.dtype | None = None,
     *,
     beta: Operand = 1,
     alpha: Operand = 1,
