@@ -246,7 +246,7 @@ def _is_assertion(op: torch._ops.OpOverload) -> bool:
 
 
 def _has_numbers(x: Any) -> bool:
-    return all(isinstance(size, int) for size in getattr(x, "shape", ()))
+    return promotion.are_known(*getattr(x, "shape", ()))
 
 
 def _constant(value: Any) -> Any:

@@ -15,7 +15,7 @@ from jax import lax
 
 from torch_xla_lite.lowering.activation import gelu
 from torch_xla_lite.lowering.base import target
-from torch_xla_lite.lowering.base.promotion import broadcast, convert, opmath
+from torch_xla_lite.lowering.base.promotion import are_known, broadcast, convert, opmath
 from torch_xla_lite.lowering.base.registry import Unsupported, lower
 from torch_xla_lite.lowering.binary import to_bool
 from torch_xla_lite.lowering.matmul import dot, linear
@@ -159,7 +159,7 @@ _MOST_SCORES = 2**22
 def _block_length(query: jax.Array, key_: jax.Array) -> int:
     """How many queries are computed at once: all, if sizes are symbols of an exported program."""
     batch, heads, queries, _ = query.shape
-    if not all(isinstance(size, int) for size in (batch, heads, queries, key_.shape[2])):
+    if not are_known(batch, heads, queries, key_.shape[2]):
         return queries
     return min(queries, max(1, _MOST_SCORES // max(1, batch * heads * key_.shape[2])))
 

@@ -21,7 +21,7 @@ from jax import lax
 
 from torch_xla_lite.lowering.base import target
 from torch_xla_lite.lowering.base.checks import index_in_range
-from torch_xla_lite.lowering.base.promotion import convert, is_float, is_integral, opmath
+from torch_xla_lite.lowering.base.promotion import are_known, convert, is_float, is_integral, opmath
 from torch_xla_lite.lowering.base.registry import lower
 
 _MANY = 32
@@ -312,7 +312,7 @@ def _divisors(
         stop = (start + window.kernel[dim]).clip(max=n + p)
         return stop - start if count_include_pad else stop.clip(max=n) - start.clip(min=0)
 
-    if all(isinstance(n, int) for n in window.counts):  # The sizes of exported programs may vary.
+    if are_known(*window.counts):
         known = [np.unique(lengths(dim, np.arange(n))) for dim, n in enumerate(window.counts)]
         if all(len(of_dim) == 1 for of_dim in known):
             return math.prod(int(of_dim[0]) for of_dim in known)

@@ -16,6 +16,7 @@ from jax import lax
 from torch_xla_lite.lowering.base import target
 from torch_xla_lite.lowering.base.promotion import (
     Number,
+    are_known,
     canonical_dim,
     canonical_dims,
     convert,
@@ -142,7 +143,7 @@ def extreme_with_index(x: jax.Array, dim: int, largest: bool) -> tuple[jax.Array
         return to_bool(value), index
     worst = _worst(x.dtype, largest)
     size = x.shape[dim]
-    is_small = isinstance(size, int) and size < 2**31  # The sizes of exported programs may vary.
+    is_small = are_known(size) and size < 2**31
     index_dtype = np.dtype(np.int32 if is_small else np.int64)
     indices = lax.broadcasted_iota(index_dtype, x.shape, dim)
 

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from torch_xla_lite.lowering.base.promotion import opmath
+from torch_xla_lite.lowering.base.promotion import are_known, opmath
 from torch_xla_lite.lowering.base.registry import Unsupported, lower
 from torch_xla_lite.lowering.factories import evenly_spaced
 from torch_xla_lite.lowering.matmul import dot
@@ -66,8 +66,8 @@ def _places(size: int, count: int, align_corners: bool, scale: Scale) -> np.ndar
 
 
 def _numpy(*sizes: int) -> Any:
-    """What computes with sizes: jax if they vary, as those of exported programs may."""
-    return np if all(isinstance(size, int) for size in sizes) else jnp
+    """What computes with sizes: jax if they vary."""
+    return np if are_known(*sizes) else jnp
 
 
 @dataclasses.dataclass(frozen=True)

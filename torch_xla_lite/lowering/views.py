@@ -10,7 +10,6 @@ value is scattered to the positions of its elements (`registry.write_view`).
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +17,7 @@ import numpy as np
 from jax import lax
 
 from torch_xla_lite.lowering.base import ffi, merged_dims, target
-from torch_xla_lite.lowering.base.promotion import canonical_dim, is_complex
+from torch_xla_lite.lowering.base.promotion import are_known, canonical_dim, is_complex
 from torch_xla_lite.lowering.base.registry import Unsupported, lower, writes
 
 Index = int | jax.Array
@@ -232,18 +231,13 @@ def write_as_strided(
 
 def _apart(x: jax.Array, size: Sequence[int], stride: Sequence[int]) -> jax.Array:
     """A flat array with the dimensions of which a view has these strides, if it has any."""
-    if not _are_known(x.shape, size, stride):
+    if not are_known(*x.shape, *size, *stride):
         return x
     steps = [x.size, *(step for n, step in zip(size, stride, strict=True) if n > 1)]
     pairs = [*itertools.pairwise(steps)]
     if x.ndim != 1 or any(inner == 0 or outer % inner for outer, inner in pairs):
         return x
     return lax.reshape(x, (*(outer // inner for outer, inner in pairs), steps[-1]))
-
-
-def _are_known(*sizes: Sequence[Any]) -> bool:
-    """Whether all are numbers, and none is a size that varies, or known at run time only."""
-    return all(isinstance(size, int) for size in itertools.chain(*sizes))
 
 
 def _box(
@@ -253,7 +247,7 @@ def _box(
     reshape; None if it is another one, or known at run time only. What autograd writes through a
     slice to is such a view. XLA would gather an array that devices share to take it by positions.
     """
-    if not _are_known(shape, size, stride, (offset,)) or 0 in (*shape, *size):
+    if not are_known(*shape, *size, *stride, offset) or 0 in (*shape, *size):
         return None
     box = []
     sizes = [(n, step) for n, step in zip(size, stride, strict=True) if n > 1]

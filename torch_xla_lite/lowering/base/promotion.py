@@ -242,5 +242,10 @@ def canonical_dims(dims: "int | list[int] | None", ndim: int) -> tuple[int, ...]
     return tuple(sorted(dim % ndim for dim in dims))
 
 
+def are_known(*sizes: object) -> bool:
+    """Whether sizes are numbers. Those of exported programs may vary."""
+    return all(isinstance(size, int) for size in sizes)
+
+
 def canonical_dim(dim: int, ndim: int) -> int:
     return dim % ndim if ndim else 0
