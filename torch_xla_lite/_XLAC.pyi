@@ -66,8 +66,8 @@ def abandon_pending() -> bool:
     fails, when it is read or needed. Gives back what was kept by `keep_overwritten`; returns
     whether there was any."""
 
-def keep_overwritten(keeps: bool) -> None:
-    """Whether values of tensors that the calling thread overwrites are kept, but for those that it
+def keep_overwritten() -> None:
+    """Keeps values of tensors that the calling thread overwrites from now on, but for those that it
     has recorded itself."""
 
 def refuse_reads(refuses: bool) -> bool:

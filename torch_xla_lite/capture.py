@@ -228,7 +228,7 @@ def _capture(
     inputs: Sequence[tuple[torch.dtype, tuple[int, ...]]],
 ) -> Captured:
     random_state = _XLAC.get_rng_state()
-    _XLAC.keep_overwritten(True)
+    _XLAC.keep_overwritten()
     try:
         results = fn([stand_in(i, dtype, shape) for i, (dtype, shape) in enumerate(inputs)])
         with torch.no_grad():

@@ -79,8 +79,8 @@ py::tuple CapturedGraph() {
 }
 
 // Leaves the pending values of this thread out of all syncs: each is computed, or fails, when it is
-// read or needed. Gives back what they have overwritten in a scope of KeepOverwritten; returns
-// whether there was any.
+// read or needed. Gives back what they have overwritten after KeepOverwritten; returns whether
+// there was any.
 bool AbandonPending() {
   std::vector<ir::Value> abandoned;
   const runtime::RecordScope scope;
@@ -225,7 +225,7 @@ PYBIND11_MODULE(_XLAC, module) {
   module.def("pending_graph", [] { return DescribeGraph(Runtime::Get().PendingGraph()); });
   module.def("captured_graph", &CapturedGraph);
   module.def("abandon_pending", &AbandonPending);
-  module.def("keep_overwritten", &runtime::KeepOverwritten, py::arg("keeps"));
+  module.def("keep_overwritten", &runtime::KeepOverwritten);
   module.def(
       "refuse_reads", [](bool refuses) { return Runtime::Get().RefuseReads(refuses); },
       py::arg("refuses"));

@@ -109,7 +109,7 @@ ir::Value LiveValue::Restore() {
   return overwritten_ ? Set(std::exchange(overwritten_, {})) : ir::Value();
 }
 
-void KeepOverwritten(bool keeps) { keeps_overwritten = keeps; }
+void KeepOverwritten() { keeps_overwritten = true; }
 
 std::vector<LiveValue*> PendingValues() {
   std::vector<LiveValue*> pending;

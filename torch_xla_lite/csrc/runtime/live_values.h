@@ -50,8 +50,8 @@ class LiveValue {
   ir::Value Set(ir::Value value) LITE_REQUIRES(ir::record_lock);
   // Removes it from the list of pending values: its value exists, or cannot be computed.
   void Unlink() LITE_REQUIRES(ir::record_lock);
-  // Gives back the value that was overwritten in a scope of KeepOverwritten, if one was. Returns
-  // the one that it had since, for release after unlocking.
+  // Gives back the value that was overwritten after KeepOverwritten, if one was. Returns the one
+  // that it had since, for release after unlocking.
   ir::Value Restore() LITE_REQUIRES(ir::record_lock);
 
  private:
@@ -74,8 +74,8 @@ class LiveValue {
 // The live values that are pending, in the order of their last write.
 std::vector<LiveValue*> PendingValues() LITE_REQUIRES(ir::record_lock);
 
-// Whether the values that this thread overwrites are kept, but for those that it has recorded.
-void KeepOverwritten(bool keeps);
+// From now on the values that this thread overwrites are kept, but for those that it has recorded.
+void KeepOverwritten();
 
 }  // namespace torch_xla_lite::runtime
 
