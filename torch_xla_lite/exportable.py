@@ -40,7 +40,7 @@ class Exportable:
 
 def array_of(tensor: torch.Tensor) -> np.ndarray:
     """The values of a tensor in the dtype that they have at the boundary."""
-    array = np.asarray(decomposition.as_array(tensor.detach().cpu()))
+    array = decomposition.as_numpy(tensor.cpu())
     return array.astype(narrow(array.dtype))
 
 

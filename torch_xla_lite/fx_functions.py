@@ -252,7 +252,7 @@ def _has_numbers(x: Any) -> bool:
 def _constant(value: Any) -> Any:
     if not isinstance(value, torch.Tensor):
         return value
-    return jnp.asarray(decomposition.as_array(value.detach().cpu()))
+    return decomposition.as_array(value.cpu())
 
 
 def _unsupported(node: torch.fx.Node, name: str) -> UnsupportedNode:

@@ -22,7 +22,7 @@ from torch.autograd import forward_ad
 
 from . import _XLAC, captured_tensors, jax_functions, jax_programs, thread_settings
 from .jax_programs import OP, Program, Trace
-from .lowering.base import registry
+from .lowering.base import decomposition, registry
 from .tensor import XLATensor2, reading_refused
 from .torch_hooks import meta_functions
 
@@ -309,7 +309,7 @@ def _fake(operands: list[torch.Tensor], number: int) -> list[torch.Tensor]:
 def _on_cpu(operands: list[torch.Tensor], number: int) -> list[torch.Tensor]:
     program = jax_programs.find(number)
     arrays = [
-        _array(operand).astype(struct.dtype)
+        decomposition.as_numpy(operand).astype(struct.dtype)
         for operand, struct in zip(operands, program.operands, strict=False)
     ]
     with jax.enable_x64(program.x64), jax.default_device(_cpu()):
@@ -319,13 +319,6 @@ def _on_cpu(operands: list[torch.Tensor], number: int) -> list[torch.Tensor]:
 @functools.cache
 def _cpu() -> jax.Device:
     return jax.devices("cpu")[0]
-
-
-def _array(x: torch.Tensor) -> np.ndarray:
-    """The memory of a CPU tensor, if that is dense."""
-    dense = x.detach().resolve_conj().resolve_neg().contiguous()
-    as_bytes = dense.view(-1).view(torch.uint8).numpy()
-    return as_bytes.view(registry.OF_TORCH[x.dtype]).reshape(x.shape)
 
 
 def _copy(array: jax.Array) -> torch.Tensor:

@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 import torch
 
+from . import jax_programs
 from .jax_calls import call_jax
 from .torch_functions import jax_view, torch_view
 
@@ -126,35 +127,18 @@ def _of_nnx(layer: Any, call: Callable[[Any], Callable]) -> tuple[Any, Any, _Fun
     from flax import nnx
 
     graph, parameters, others = nnx.split(layer, nnx.Param, ...)
-    kinds = [_kind_of_key(leaf) for leaf in jax.tree.leaves(others)]
+    kinds = list(map(jax_programs.impl_of, jax.tree.leaves(others)))
 
     def function(params: Any, others: Any, training: bool, args: tuple, kwargs: dict) -> tuple:
         leaves, tree = jax.tree.flatten(others)
-        leaves = [
-            leaf if kind is None else jax.random.wrap_key_data(leaf, impl=kind)
-            for leaf, kind in zip(leaves, kinds, strict=True)
-        ]
+        leaves = list(map(jax_programs.wrapped, leaves, kinds))
         merged = nnx.merge(graph, params, jax.tree.unflatten(tree, leaves))
         merged.train() if training else merged.eval()
         results = call(merged)(*args, **kwargs)
-        return results, _data_of_keys(nnx.split(merged, nnx.Param, ...)[2]) if training else {}
+        updated = nnx.split(merged, nnx.Param, ...)[2] if training else {}
+        return results, jax.tree.map(jax_programs.unwrapped, updated)
 
-    return parameters, _data_of_keys(others), function
-
-
-def _kind_of_key(leaf: Any) -> Any:
-    """What makes a key of its numbers; None of another array."""
-    is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-    return jax.random.key_impl(leaf) if is_key else None
-
-
-def _data_of_keys(tree: Any) -> Any:
-    """Arrays with the numbers of random keys, of which torch has no dtype, in their place."""
-
-    def data(leaf: Any) -> Any:
-        return leaf if _kind_of_key(leaf) is None else jax.random.key_data(leaf)
-
-    return jax.tree.map(data, tree)
+    return parameters, jax.tree.map(jax_programs.unwrapped, others), function
 
 
 def _of_pytree(layer: Any, call: Callable[[Any], Callable]) -> tuple[Any, Any, _Function]:

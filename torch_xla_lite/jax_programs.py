@@ -134,7 +134,7 @@ class Program:
             def backward(*values: jax.Array) -> list[jax.Array]:
                 residuals = map(wrapped, values[:count], linearized.impls)
                 vjp = jax.tree.unflatten(linearized.tree, residuals)
-                return list(map(_conjugate, vjp(self._cotangents(given, values[count:]))))
+                return list(map(conjugate, vjp(self._cotangents(given, values[count:]))))
 
             structs = [*linearized.residuals, *(self.results[i] for i in given)]
             return self._trace(backward, structs, "gradient")
@@ -148,7 +148,7 @@ class Program:
         def gradient(*values: jax.Array) -> list[jax.Array]:
             function = self._of(wanted, values[:count])
             _, vjp = jax.vjp(function, *(values[i] for i in wanted))
-            return list(map(_conjugate, vjp(self._cotangents(given, values[count:]))))
+            return list(map(conjugate, vjp(self._cotangents(given, values[count:]))))
 
         structs = [*self.operands, *(self.results[i] for i in given)]
         return self._derive(
@@ -198,7 +198,7 @@ class Program:
 
     def _cotangents(self, given: tuple[int, ...], gradients: Sequence[jax.Array]) -> list[Any]:
         """The gradients of all results as jax has them."""
-        of_given = dict(zip(given, map(_conjugate, gradients), strict=True))
+        of_given = dict(zip(given, map(conjugate, gradients), strict=True))
         return [
             of_given[i]
             if i in of_given
@@ -417,7 +417,7 @@ def _batched(struct: jax.ShapeDtypeStruct, dim: int, size: int) -> jax.ShapeDtyp
     return jax.ShapeDtypeStruct((*struct.shape[:dim], size, *struct.shape[dim:]), struct.dtype)
 
 
-def _conjugate(gradient: jax.Array) -> jax.Array:
+def conjugate(gradient: jax.Array) -> jax.Array:
     """A gradient of torch as one of jax, or the other way round: they are conjugates."""
     return gradient.conj() if jnp.issubdtype(gradient.dtype, np.complexfloating) else gradient
 

@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 import torch
 
-from . import _XLAC, capture, captured_tensors, jax_functions, thread_settings
+from . import _XLAC, capture, captured_tensors, jax_functions, jax_programs, thread_settings
 from .capture import Captured
 from .lowering.base import registry
 from .tensor import XLATensor2
@@ -386,13 +386,13 @@ class _Capture:
             for (step, output), value in zip(saved, values, strict=True):
                 given.setdefault(step, {})[output] = value
             arguments = {
-                self._num_inputs + k: _conjugate(cotangents[i])
+                self._num_inputs + k: jax_programs.conjugate(cotangents[i])
                 for k, i in enumerate(self._differentiable)
             }
             results = captured.run(arguments, rng, backward, given)
             gradients: list[Any] = [None] * self._num_inputs
             for k, i in enumerate(self._wanted):
-                gradients[i] = _conjugate(results[captured.outputs[count + k]][0])
+                gradients[i] = jax_programs.conjugate(results[captured.outputs[count + k]][0])
             return None, *gradients
 
         call.defvjp(call_fwd, call_bwd)
@@ -429,8 +429,3 @@ def _known_to_jax(results: Any) -> Any:
         return leaf
 
     return jax.tree.map(known, results)
-
-
-def _conjugate(gradient: jax.Array) -> jax.Array:
-    """Gradients of complex numbers are conjugates of each other in torch and jax."""
-    return gradient.conj() if jnp.issubdtype(gradient.dtype, np.complexfloating) else gradient

@@ -244,8 +244,14 @@ def as_array(tensor: torch.Tensor) -> jax.Array:
     """Tensors that decompositions make of numbers are torch's own, and constants of the graph."""
     if isinstance(tensor, _Array):
         return tensor.array
-    dense = tensor.resolve_conj().contiguous().view(-1).view(torch.uint8).numpy()
-    return jnp.asarray(dense.view(registry.OF_TORCH[tensor.dtype]).reshape(tensor.shape))
+    return jnp.asarray(as_numpy(tensor))
+
+
+def as_numpy(tensor: torch.Tensor) -> np.ndarray:
+    """The memory of a CPU tensor, if that is dense."""
+    dense = tensor.detach().resolve_conj().resolve_neg().contiguous()
+    as_bytes = dense.view(-1).view(torch.uint8).numpy()
+    return as_bytes.view(registry.OF_TORCH[tensor.dtype]).reshape(tensor.shape)
 
 
 def _is_composite(op: torch._ops.OpOverload) -> bool:
