@@ -12,6 +12,7 @@ CC_DEPS = {
     },
     "torch_xla_lite/csrc/explicit": {
         "attention": (["attention.cc"], ["@torch//:attention"]),
+        "constrain": (["constrain.cc"], ["@torch//:autograd"]),
         "copies": (["copies.cc", "copies.h"], [":explicit_kernel", "//torch_xla_lite/csrc/device:guard",
             "//torch_xla_lite/csrc/record:layout", "//torch_xla_lite/csrc/record:overlap",
             "//torch_xla_lite/csrc/record:record", "//torch_xla_lite/csrc/record:transfer",

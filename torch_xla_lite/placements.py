@@ -154,10 +154,15 @@ def _shortest(sharding: NamedSharding, ndim: int) -> Spec:
     return tuple(spec)
 
 
-def constraint(entries: Sequence[Any]) -> str:
+def constraint(spec: Spec) -> str:
     """What `CONSTRAIN` takes: a spec on the mesh of the process, in which "..." stands for
     dimensions that XLA places. Equal in every process."""
-    return json.dumps([_text_of_mesh(mesh()), entries])
+    return _constraint_on(mesh(), spec)
+
+
+@functools.lru_cache(maxsize=1024)
+def _constraint_on(mesh: Mesh, spec: Spec) -> str:
+    return json.dumps([_text_of_mesh(mesh), spec])
 
 
 def mesh_of_constraint(text: str) -> int:
@@ -215,6 +220,7 @@ def different_texts(number: int, other: int) -> tuple[str, str]:
     return texts if texts[0] != texts[1] else (text_of(number), text_of(other))
 
 
+@functools.lru_cache(maxsize=16)
 def _text_of_mesh(mesh: Mesh) -> str:
     axes = ", ".join(f"{name}: {size}" for name, size in mesh.shape.items())
     return f"({axes}) of devices {[device.id for device in mesh.devices.flat]}"

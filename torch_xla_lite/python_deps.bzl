@@ -98,7 +98,7 @@ PYTHON_DEPS = {
         "jax_models": [":models"],
     },
     "torch_xla_lite/lowering": {
-        "__init__": [":composites", ":mesh_ops", ":random_ops", ":recurrent_ops", ":shapes",
+        "__init__": [":composites", ":random_ops", ":recurrent_ops", ":shapes",
             "//torch_xla_lite/lowering/base:registry"],
         "activation": [":loss", "//torch_xla_lite/lowering/base:promotion", "//torch_xla_lite/lowering/base:registry"],
         "adaptive_pool": [":pool", ":sparse_matrix", "//torch_xla_lite/lowering/base:promotion",

@@ -104,8 +104,8 @@ def shard(tensor: torch.Tensor, *spec: Any) -> torch.Tensor:
         with whole_uploads():
             tensor = tensor.to(NAME)
     if tensor.requires_grad or _XLAC.is_pending(tensor):
-        entries = [*spec, "..."] if is_open else spec
-        return torch.ops.torch_xla_lite.constrain(tensor, placements.constraint(entries))
+        text = placements.constraint((*spec, "...") if is_open else spec)
+        return torch.ops.torch_xla_lite.constrain(tensor, text)
     number = number_of_spec(spec, tensor.dim())
     return _XLAC.from_jax(placements.place(_XLAC.to_jax(tensor), number), number)
 
@@ -291,7 +291,7 @@ def check_spec(shape: Sequence[int], spec: Sequence[Any]) -> None:
         all_names += names
         if len({*all_names}) < len(all_names):
             raise ValueError(f"an axis of the mesh divides one dimension at most: {spec}")
-        parts = int(np.prod([mesh.shape[name] for name in names]))
+        parts = math.prod(mesh.shape[name] for name in names)
         if shape[dim] % parts:
             raise ValueError(
                 f"dimension {dim} has {shape[dim]} elements, which {parts} devices along {axes!r} "

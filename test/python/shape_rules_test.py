@@ -27,8 +27,16 @@ class Shape(tuple):
         return f"{str(self.dtype)[6:]}{list(self)}"
 
 
+# Stands for the device that a call is tried on.
+DEVICE = object()
+
+
 def on(device: str, arguments):
     """The same with tensors in the places of shapes."""
+    if arguments is DEVICE:
+        return device
+    if isinstance(arguments, dict):
+        return {name: on(device, value) for name, value in arguments.items()}
     if isinstance(arguments, Shape):
         return torch.ones(tuple(arguments), dtype=arguments.dtype, device=device)
     if isinstance(arguments, (list, tuple)):
@@ -45,10 +53,10 @@ def shapes_of(results):
     return results
 
 
-def found_on(device: str, op: Callable, arguments: tuple):
+def found_on(device: str, op: Callable, arguments: tuple, keywords: dict):
     try:
         tensors = on(device, arguments)
-        results = op(*tensors)
+        results = op(*tensors, **on(device, keywords))
     except (RuntimeError, ValueError, LookupError, TypeError, AssertionError, ArithmeticError):
         return "an error"
     return shapes_of(results), shapes_of(tensors)
@@ -252,6 +260,47 @@ CASES = [
         for sizes in ((2, 4, 30, 2), (2, 4, 30, 3), (2, 4, 29, 2), (4, 2, 30, 2))
     ),
     *(
+        (aten.convolution, (x, w, bias, *sizes, transposed, [0], groups))
+        for x, w in (
+            (IMAGE, Shape(6, 4, 3, 3)),
+            (IMAGE, Shape(6, 2, 3, 3)),
+            (IMAGE, Shape(4, 6, 1, 1)),
+            (IMAGE, Shape(6, 4, 3)),
+            (Shape(2, 4, 9), Shape(6, 4, 3)),
+            (Shape(2, 4, 5, 6, 7), Shape(6, 4, 3, 2, 1)),
+            (Shape(0, 4, 5, 6), Shape(6, 4, 3, 3)),
+            (Shape(2, 4, 5, 6, dtype=BF16), Shape(6, 4, 3, 3, dtype=BF16)),
+            (IMAGE, Shape(6, 4, 3, 3, dtype=F64)),
+        )
+        for bias in (None, Shape(6), Shape(5))
+        for numbers in ((1, 0, 1), (2, 1, 1), (1, 2, 2), (3, 0, 3), (0, 0, 1), (1, -1, 1))
+        for sizes in ([[number] * (len(x) - 2) for number in numbers],)
+        for transposed in (False, True)
+        for groups in (1, 2)
+    ),
+    *(
+        (aten.embedding, (Shape(*table, dtype=dtype), indices))
+        for table in ((5, 4), (0, 4), (5,), (5, 0))
+        for dtype in (F32, BF16, I64)
+        for indices in (LABELS, Shape(dtype=I64), Shape(2, 3, dtype=torch.int32), Shape(3))
+    ),
+    *(
+        (aten._scaled_dot_product_flash_attention_for_cpu, (Shape(*sizes, dtype=dtype), keys, keys))
+        for sizes in ((2, 3, 5, 8), (2, 3, 8))
+        for dtype in (F32, BF16)
+        for keys in (Shape(2, 3, 7, 8, dtype=dtype),)
+    ),
+    *(
+        (op, (*numbers, sizes), {"device": DEVICE, "dtype": dtype, "layout": layout})
+        for op, *numbers in (
+            *((op,) for op in (aten.zeros, aten.ones, aten.rand, aten.randn)),
+            *((aten.randint, 3), (aten.randint.low, 1, 3)),
+        )
+        for sizes in ([], [2, 3], [0], [-1])
+        for dtype in (None, F64, BF16, I64)
+        for layout in (None, torch.strided)
+    ),
+    *(
         (
             aten.native_group_norm_backward,
             (IMAGE, IMAGE, Shape(2, 2), Shape(2, 2), weight, 2, 4, 30, 2, mask),
@@ -377,9 +426,11 @@ def grouped() -> dict[str, list[tuple]]:
 @pytest.mark.parametrize("op", grouped())
 def test_shapes_are_those_of_torch(op):
     differing = []
-    for function, arguments, *keywords in grouped()[op]:
-        called = functools.partial(function, **(keywords[0] if keywords else {}))
-        ours, cpu, meta = (found_on(place, called, arguments) for place in ("jax", "cpu", "meta"))
+    for function, arguments, *rest in grouped()[op]:
+        keywords = rest[0] if rest else {}
+        ours, cpu, meta = (
+            found_on(place, function, arguments, keywords) for place in ("jax", "cpu", "meta")
+        )
         # Some kernels refuse what the op's meta function takes.
         if ours not in (cpu, meta, "an error"):
             differing.append((arguments, keywords, ours, cpu, meta))
@@ -413,6 +464,15 @@ PLAIN = {
         aten.native_batch_norm_backward,
         (BATCH, BATCH, ROW, ROW, ROW, ROW, ROW, True, 1e-5, ALL),
     ),
+    "convolution": (
+        aten.convolution,
+        (IMAGE, Shape(6, 2, 2, 2), Shape(6), [2, 2], [1, 1], [1, 1], False, [0, 0], 2),
+    ),
+    "embedding": (aten.embedding, (BATCH, LABELS)),
+    "attention": (
+        aten._scaled_dot_product_flash_attention_for_cpu,
+        (Shape(2, 3, 5, 8),) * 3,
+    ),
     "group norm": (aten.native_group_norm, (BATCH, ROW, ROW, 5, 4, 1, 2, 1e-5)),
     "interpolate": (aten.upsample_bilinear2d, (Shape(3, 4, 6, 6), [8, 8], False)),
     "sample": (aten.grid_sampler_2d, (Shape(3, 4, 6, 6), Shape(3, 7, 8, 2), 0, 0, False)),
@@ -421,6 +481,7 @@ PLAIN = {
     "cat": (aten.cat, ([X, X], 1)),
     "zeros": (aten.zeros_like, (X,)),
     "full": (aten.full_like, (X, 2.5)),
+    "constraint": (torch.ops.torch_xla_lite.constrain, (X, "")),
     "lists": (aten._foreach_addcdiv_.ScalarList, ([X], [X], [X], [1.0])),
     "lists, as in Adam": (aten._foreach_lerp_.Scalar, ([X], [X], 0.1)),
 }
@@ -455,3 +516,10 @@ def test_ranges_have_the_sizes_of_the_meta_function(numbers, dtype):
 @pytest.mark.parametrize("numbers", [(70,), (20, 90), (0, 100, 30)])
 def test_a_range_of_whole_numbers_enters_no_python_of_torch(numbers):
     assert python_calls(lambda: torch.arange(*numbers, device="jax")) == []
+
+
+@pytest.mark.parametrize("name", ["zeros", "ones", "rand", "randn", "randint"])
+def test_making_a_tensor_enters_no_python_of_torch(name):
+    make = functools.partial(getattr(torch, name), *((9,) if name == "randint" else ()))
+    make((2, 3), device="jax")
+    assert python_calls(lambda: make((31, 3), device="jax")) == []

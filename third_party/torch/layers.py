@@ -108,6 +108,12 @@ LAYERS = (
         ("C10", "TENSOR_BASE", "CORE"),
         ("ATen/SDPBackend.h", "ATen/native/transformers/attention.h"),
     ),
+    # Functions with a derivative, called by torch's autograd.
+    Layer(
+        "AUTOGRAD",
+        ("C10", "TENSOR_BASE", "CORE"),
+        ("torch/csrc/autograd/custom_function.h",),
+    ),
     Layer(
         "PYTHON",
         ("C10", "TENSOR_BASE", "CORE"),

@@ -9,12 +9,13 @@
 #   autocast_ops  the ops that autocast casts
 #   host_memory  ATen/core/CachingHostAllocator.h: allocators of pinned memory
 #   attention    ATen/native/transformers/attention.h: selects the attention kernel of a device
+#   autograd     torch/csrc/autograd/custom_function.h: functions with a derivative
 #   python       headers that use Python
 
 load("@rules_cc//cc:defs.bzl", "cc_library")
 load("@torch_xla_lite//third_party/torch:runtime.bzl", "torch_runtime")
 load("@torch_xla_lite//bazel:linking.bzl", "interface_library")
-load(":layers.bzl", "ATTENTION", "C10", "CORE", "HOST_MEMORY", "META", "OPERATORS", "PYTHON", "STABLE", "TENSOR_BASE")
+load(":layers.bzl", "ATTENTION", "AUTOGRAD", "C10", "CORE", "HOST_MEMORY", "META", "OPERATORS", "PYTHON", "STABLE", "TENSOR_BASE")
 load(":torch.bzl", "TORCH")
 
 package(default_visibility = ["//visibility:public"])
@@ -82,6 +83,13 @@ cc_library(
 cc_library(
     name = "attention",
     hdrs = ATTENTION,
+    includes = ["include"],
+    deps = [":core"],
+)
+
+cc_library(
+    name = "autograd",
+    hdrs = AUTOGRAD,
     includes = ["include"],
     deps = [":core"],
 )

@@ -8,7 +8,6 @@ works: the compiler falls back to PyTorch's decompositions and then to the ATen 
 # Imported because they register kernels that torch calls while a program records.
 from torch_xla_lite.lowering import (  # noqa: F401
     composites,
-    mesh_ops,
     random_ops,
     recurrent_ops,
     shapes,

@@ -79,7 +79,11 @@ def _by_aten(
 
 
 @lower(
-    "aten::convolution", refuses="b", one_dtype="input weight bias", refused_if="misfit_convolution"
+    "aten::convolution",
+    refuses="b",
+    one_dtype="input weight bias",
+    refused_if="misfit_convolution",
+    results="convolution",
 )
 @lower("aten::convolution_overrideable")
 def convolution(

@@ -12,7 +12,7 @@ from torch_xla_lite.lowering.base.promotion import convert, opmath
 from torch_xla_lite.lowering.base.registry import Unsupported, lower
 
 
-@lower("aten::embedding", refused_if="empty_table")
+@lower("aten::embedding", refused_if="empty_table", results="embedding")
 def embedding(
     weight: jax.Array,
     indices: jax.Array,

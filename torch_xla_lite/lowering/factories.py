@@ -29,7 +29,8 @@ def _zeros(outs: list[jax.ShapeDtypeStruct]) -> jax.Array:
     return lax.full(outs[0].shape, 0, outs[0].dtype)
 
 
-@lower("aten::empty.memory_format", "aten::new_empty", "aten::new_zeros", "aten::zeros", zeros=True)
+@lower("aten::empty.memory_format", "aten::new_empty", "aten::new_zeros", zeros=True)
+@lower("aten::zeros", zeros=True, results="factory")
 @lower("aten::zeros_like", zeros=True, results="like")
 @lower("aten::empty_like", zeros=True, results="like")
 @lower("aten::empty_permuted", zeros=True, by_value=False)
@@ -40,7 +41,8 @@ def zeros(*args: object, outs: list[jax.ShapeDtypeStruct], **kwargs: object) -> 
     return _zeros(outs)
 
 
-@lower("aten::new_ones", "aten::ones")
+@lower("aten::new_ones")
+@lower("aten::ones", results="factory")
 @lower("aten::ones_like", results="like")
 def ones(*args: object, outs: list[jax.ShapeDtypeStruct], **kwargs: object) -> jax.Array:
     return lax.full(outs[0].shape, 1, outs[0].dtype)

@@ -86,12 +86,9 @@ def _normal(key: jax.Array, out: jax.ShapeDtypeStruct) -> jax.Array:
     return jax.random.normal(key, out.shape, dtype)
 
 
+@lower("aten::rand", refuses_results="biu", results="random")
 @lower(
-    "aten::rand",
-    "aten::rand.generator",
-    "aten::rand_like",
-    "aten::rand_like.generator",
-    refuses_results="biu",
+    "aten::rand.generator", "aten::rand_like", "aten::rand_like.generator", refuses_results="biu"
 )
 def rand(*args: object, outs: Outs, key: jax.Array, **kwargs: object) -> jax.Array:
     return _below_one(_uniform(key, outs[0]), outs[0].dtype)
@@ -104,7 +101,8 @@ def _below_one(x: jax.Array, dtype: np.dtype) -> jax.Array:
     return lax.min(x, lax.full_like(x, float(1 - jnp.finfo(dtype).epsneg)))
 
 
-@lower("aten::randn", "aten::randn.generator", "aten::randn_like", "aten::randn_like.generator")
+@lower("aten::randn", results="random")
+@lower("aten::randn.generator", "aten::randn_like", "aten::randn_like.generator")
 def randn(*args: object, outs: Outs, key: jax.Array, **kwargs: object) -> jax.Array:
     return _normal(key, outs[0])
 
@@ -215,17 +213,14 @@ def _integers(key: jax.Array, out: jax.ShapeDtypeStruct, low: int, high: int) ->
     return jax.random.randint(key, out.shape, low, high, np.int64)
 
 
-@lower("aten::randint", "aten::randint.generator", refuses_results="c", refused_if="empty_range")
+@lower("aten::randint", refuses_results="c", refused_if="empty_range", results="factory")
+@lower("aten::randint.generator", refuses_results="c", refused_if="empty_range")
 def randint(high: int, size: list[int], *, dtype=None, outs, key) -> jax.Array:
     return _integers(key, outs[0], 0, high)
 
 
-@lower(
-    "aten::randint.low",
-    "aten::randint.low_generator",
-    refuses_results="c",
-    refused_if="empty_range",
-)
+@lower("aten::randint.low", refuses_results="c", refused_if="empty_range", results="factory")
+@lower("aten::randint.low_generator", refuses_results="c", refused_if="empty_range")
 def randint_low(low: int, high: int, size: list[int], *, dtype=None, outs, key) -> jax.Array:
     return _integers(key, outs[0], low, high)
 

@@ -113,8 +113,24 @@ Results FactoryLike(Arguments arguments) {
       {Meta(self.sizes(), options[0].isNone() ? self.scalar_type() : options[0].toScalarType())}};
 }
 
-// aten::arange of whole numbers, which most programs call: torch's function of Python takes 0.4 s
-// when it is called first, because it imports sympy. (end or start, end or start, end, step, dtype,
+// What ends with (size, dtype, layout, device, pin_memory).
+Results Factory(Arguments arguments) {
+  const Arguments options = arguments.slice(arguments.size() - 4);
+  const at::DimVector sizes = arguments[arguments.size() - 5].toDimVector();
+  const bool is_strided = options[1].isNone() || options[1].toLayout() == at::kStrided;
+  if (!is_strided || std::ranges::any_of(sizes, [](int64_t size) { return size < 0; })) return {};
+  const c10::IValue& dtype = options[0];
+  return {
+      {Meta(sizes, dtype.isNone() ? at::get_default_dtype_as_scalartype() : dtype.toScalarType())}};
+}
+
+// The same for random numbers, which are no integers.
+Results Random(Arguments arguments) {
+  auto results = Factory(arguments);
+  return results && IsFloat((*results)[0].toTensor()) ? results : Results();
+}
+
+// aten::arange of whole numbers. (end or start, end or start, end, step, dtype,
 // layout, device, pin_memory)
 Results Range(Arguments arguments) {
   const Arguments numbers = arguments.slice(0, arguments.size() - 4);
@@ -158,6 +174,51 @@ Results Linear(Arguments arguments) {
   std::vector<int64_t> sizes = input.sizes().vec();
   sizes.back() = weight.size(0);
   return {{Meta(sizes, input.scalar_type())}};
+}
+
+// (input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+Results Convolution(Arguments arguments) {
+  const Tensor &input = arguments[0].toTensor(), &weight = arguments[1].toTensor();
+  const int64_t rank = input.dim() - 2, groups = arguments[8].toInt();
+  if (!IsFloat(input) || input.scalar_type() != weight.scalar_type() || rank < 1) return {};
+  if (weight.dim() != input.dim() || input.numel() == 0 || weight.numel() == 0) return {};
+  if (groups < 1 || input.size(1) != weight.size(1) * groups || weight.size(0) % groups != 0)
+    return {};
+  if (arguments[6].toBool() || !Fits(arguments[2], input.scalar_type(), {weight.size(0)}))
+    return {};
+  const auto stride = arguments[3].toDimVector(), padding = arguments[4].toDimVector(),
+             dilation = arguments[5].toDimVector();
+  for (const auto* numbers : {&stride, &padding, &dilation}) {
+    if (std::ssize(*numbers) != rank) return {};
+  }
+  at::DimVector sizes = {input.size(0), weight.size(0)};
+  for (int64_t i = 0; i < rank; ++i) {
+    const int64_t room =
+        input.size(i + 2) + 2 * padding[i] - dilation[i] * (weight.size(i + 2) - 1) - 1;
+    if (stride[i] < 1 || padding[i] < 0 || dilation[i] < 1 || room < 0) return {};
+    sizes.push_back(room / stride[i] + 1);
+  }
+  return {{Meta(sizes, input.scalar_type())}};
+}
+
+// (weight, indices, padding_idx, scale_grad_by_freq, sparse)
+Results Embedding(Arguments arguments) {
+  const Tensor &weight = arguments[0].toTensor(), &indices = arguments[1].toTensor();
+  const bool has_indices = indices.scalar_type() == at::kLong || indices.scalar_type() == at::kInt;
+  if (!IsFloat(weight) || weight.dim() != 2 || !has_indices) return {};
+  at::DimVector sizes(indices.sizes());
+  sizes.push_back(weight.size(1));
+  return {{Meta(sizes, weight.scalar_type())}};
+}
+
+// aten::_scaled_dot_product_flash_attention_for_cpu: (query, key, value, dropout_p, is_causal,
+// attn_mask, scale)
+Results FlashAttention(Arguments arguments) {
+  const Tensor& query = arguments[0].toTensor();
+  if (!IsFloat(query) || query.dim() != 4) return {};
+  const auto of_sums =
+      c10::isReducedFloatingType(query.scalar_type()) ? at::kFloat : query.scalar_type();
+  return {{Like(query), Meta(query.sizes().slice(0, 3), of_sums)}};
 }
 
 // (input, p, train)
@@ -338,9 +399,13 @@ Rule FindRule(std::string_view name) {
   static constexpr auto kRules = std::to_array<std::pair<std::string_view, Rule>>({
       {"batch_norm", BatchNorm},
       {"batch_norm_backward", BatchNormBackward},
+      {"convolution", Convolution},
       {"dropout", Dropout},
       {"dropout_backward", DropoutBackward},
       {"elementwise", Elementwise},
+      {"embedding", Embedding},
+      {"factory", Factory},
+      {"flash_attention", FlashAttention},
       {"grid", GridSampler2d},
       {"group_norm", GroupNorm},
       {"group_norm_backward", GroupNormBackward},
@@ -353,6 +418,7 @@ Rule FindRule(std::string_view name) {
       {"loss_backward", LossBackward},
       {"masked_fill", MaskedFill},
       {"mean", Mean},
+      {"random", Random},
       {"range", Range},
       {"softmax", Softmax},
       {"sum", Sum},

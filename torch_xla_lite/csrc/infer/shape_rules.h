@@ -1,8 +1,9 @@
 // Infers the shapes of results without torch's meta functions in Python.
 //
-// Those take 50 to 1,000 us for a new shape. torch's functions in C++ take one (meta_function.h). A
-// few common ops have none, and a rule here, which knows only the plain cases: calls that may be
-// wrong, and dtypes that torch promotes, are left to the function in Python.
+// Those take 50 to 1,000 us for a new shape, and the first of them 0.4 s, because it imports sympy.
+// torch's functions in C++ take one (meta_function.h). A few common ops have none, and a rule here,
+// which knows only the plain cases: calls that may be wrong, and dtypes that torch promotes, are
+// left to the function in Python.
 //
 //   if (!ApplyShapeRule(info, &stack)) info.op.callBoxed(&stack);    // of meta tensors
 
