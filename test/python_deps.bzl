@@ -131,6 +131,9 @@ PYTHON_DEPS = {
             "//torch_xla_lite/debug:__init__", "//torch_xla_lite:ops"],
         "libraries_test": [":devices", ":transformer", "//bazel:pytest_plugin", "//test/models:libraries",
             "//torch_xla_lite:__init__", "//torch_xla_lite/debug:__init__", "//torch_xla_lite:lightning"],
+        "library_processes_test": ["//bazel:pytest_plugin", "//test/models:libraries", "//test/python:programs",
+            "//torch_xla_lite:__init__", "//torch_xla_lite:launch"],
+        "library_training": ["//torch_xla_lite:__init__", "//torch_xla_lite:lightning"],
         "mesh_docs_test": [":devices", "//torch_xla_lite:__init__"],
         "modes_test": [":devices", ":transformer", "//bazel:pytest_plugin", "//torch_xla_lite:__init__",
             "//torch_xla_lite:communication", "//torch_xla_lite/debug:__init__", "//torch_xla_lite/debug:new_graphs"],
@@ -140,7 +143,7 @@ PYTHON_DEPS = {
             "//torch_xla_lite:distributed", "//torch_xla_lite:launch"],
         "program_history_test": ["//torch_xla_lite:__init__", "//torch_xla_lite:program_history"],
         "training": ["//torch_xla_lite:__init__"],
-        "nightly": ["checkpoint_test", "libraries_test", "modes_test", "processes_test"],
+        "nightly": ["checkpoint_test", "libraries_test", "library_processes_test", "modes_test", "processes_test"],
     },
     "test/models": {
         "interop_test": [":libraries", ":small_models", "//bazel:pytest_plugin", "//torch_xla_lite:__init__",

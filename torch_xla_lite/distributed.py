@@ -69,6 +69,9 @@ _waits_since = math.inf
 # The status and the line of the last call of sys.exit.
 _exit: tuple[object, str] | None = None
 
+# Set when process 0 has ended well: its store is gone soon.
+_is_over = threading.Event()
+
 
 def initialize(
     coordinator: str | None = None, num_processes: int | None = None, process: int | None = None
@@ -166,8 +169,13 @@ def _state() -> Any:
     return distributed.global_state
 
 
+def process() -> tuple[int, int]:
+    """The number of this process, and how many there are; starts no device."""
+    return _state().process_id, _state().num_processes
+
+
 def _name() -> str:
-    return f"process {_state().process_id} of {_state().num_processes}"
+    return "process {} of {}".format(*process())
 
 
 def _end_all(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
@@ -249,6 +257,7 @@ def _note_finished() -> None:
         with contextlib.suppress(jax.errors.JaxRuntimeError):
             client.blocking_key_value_get(f"{_FINISHED}/0", 10**9)
             _check_history(client)
+            _is_over.set()
 
 
 def _tell_history(client: Any) -> None:
@@ -285,7 +294,7 @@ def _watch() -> None:
                 _tell_history(client)
             entries = dict(client.key_value_dir_get("torch_xla_lite/state"))
         except Exception:
-            if _state().client is not None:
+            if _state().client is not None and not _is_over.is_set():
                 _leave("process 0, which connects the others, has ended")
             return
         for key, value in entries.items():

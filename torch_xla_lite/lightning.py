@@ -16,7 +16,9 @@ import sys
 from typing import Any
 
 import torch
+from torch.utils import _pytree as pytree
 
+from . import distributed, sharding
 from .device import NAME, memory_stats, set_device
 
 _PACKAGE = (
@@ -69,12 +71,28 @@ class JaxAccelerator(_accelerators.Accelerator):  # type: ignore[name-defined,mi
 
 
 class JaxStrategy(_strategies.SingleDeviceStrategy):  # type: ignore[name-defined,misc]
-    """Trains on jax:0. Its mixed precision is that of jax; Lightning would choose that of CUDA."""
+    """Trains on jax:0, or on a mesh, whose processes are one program: the first writes the files.
+    Its mixed precision is that of jax; Lightning would choose that of CUDA."""
 
     strategy_name = NAME
 
     def __init__(self, accelerator: Any = None, **options: Any) -> None:
         super().__init__(f"{NAME}:0", accelerator=accelerator or JaxAccelerator(), **options)
+
+    @property
+    def is_global_zero(self) -> bool:
+        return distributed.process()[0] == 0
+
+    def lightning_module_state_dict(self) -> dict[str, Any]:
+        return _whole(super().lightning_module_state_dict())
+
+    def optimizer_state(self, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+        return _whole(super().optimizer_state(optimizer))
+
+    def teardown(self) -> None:
+        # Moves all to the CPU, where no process has the whole of it.
+        if distributed.process()[1] == 1:
+            super().teardown()
 
     @property
     def precision_plugin(self) -> Any:
@@ -85,6 +103,18 @@ class JaxStrategy(_strategies.SingleDeviceStrategy):  # type: ignore[name-define
         if isinstance(plugin, _precision.MixedPrecision) and plugin.device != NAME:
             plugin = _precision.MixedPrecision(plugin.precision, NAME)
         _strategies.Strategy.precision_plugin.fset(self, plugin)
+
+
+def _whole(state: dict[str, Any]) -> dict[str, Any]:
+    """Of several processes, which all call this, the whole tensors, on the CPU."""
+    if distributed.process()[1] == 1:
+        return state
+
+    def gather(value: Any) -> Any:
+        is_on_jax = isinstance(value, torch.Tensor) and value.device.type == NAME
+        return sharding.full(value.detach()).cpu() if is_on_jax else value
+
+    return pytree.tree_map(gather, state)
 
 
 _accelerators.AcceleratorRegistry.register(NAME, JaxAccelerator, description="XLA, through jax")

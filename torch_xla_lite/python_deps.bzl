@@ -42,7 +42,7 @@ PYTHON_DEPS = {
         "jax_modules": [":jax_calls", ":jax_programs", ":torch_functions"],
         "jax_programs": ["//torch_xla_lite/lowering/base:registry"],
         "launch": [":distributed"],
-        "lightning": [":device"],
+        "lightning": [":device", ":distributed", ":sharding"],
         "ops": [":custom_ops", "//torch_xla_lite/lowering/base:kernels"],
         "optax": [":jax_calls"],
         "placements": [":distributed"],

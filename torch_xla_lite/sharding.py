@@ -46,7 +46,7 @@ def set_mesh(mesh: Any, *, batch: str | Sequence[str] | None = None) -> None:
         processes, if each has one device; or None for one device.
       batch: the axis that batches are spread along. Tensors that are copied to the device get
         their first dimension divided by it, if it can be; others, modules and optimizer states stay
-        whole.
+        whole. With several processes, all copy the same tensor.
 
     Raises:
       ValueError: the mesh has no such axis.
@@ -73,11 +73,7 @@ def set_mesh(mesh: Any, *, batch: str | Sequence[str] | None = None) -> None:
     _batch_axes = tuple(axes)
 
     _follow_parameters()
-    # Of several processes, each has rows of its own: batches.py.
-    spreads = axes and jax.process_count() == 1
-    _XLAC.set_placement_of_uploads(
-        functools.partial(_placement_of_batch, axes) if spreads else None
-    )
+    _XLAC.set_placement_of_uploads(functools.partial(_placement_of_batch, axes) if axes else None)
 
 
 def shard(tensor: torch.Tensor, *spec: Any) -> torch.Tensor:

@@ -1,15 +1,18 @@
-"""Tells accelerate and transformers that device 'jax' computes in bfloat16 and float16.
+"""Tells accelerate and transformers that device 'jax' computes in bfloat16 and float16, and that
+the processes of a mesh are one program.
 
     TrainingArguments(bf16=True)              # or fp16=True, with ACCELERATE_TORCH_DEVICE=jax
     Accelerator(mixed_precision="fp16")
 
-Both refuse what is not in their lists of devices, to which nothing can be added by registration.
-So their functions are changed when the libraries are imported, and nothing happens in programs that
-import neither. In a version that has other lists, nothing is changed, and its own error remains.
+Both refuse these dtypes for what is not in their lists of devices, and start torch.distributed for
+processes; nothing can be added by registration. So their functions are changed when the libraries
+are imported, and nothing happens in programs that import neither. In a version that has other
+lists, nothing is changed, and its own error remains.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import types
@@ -26,6 +29,7 @@ def register() -> None:
     after_import.call(
         {
             "accelerate.accelerator": _change_accelerate,
+            "accelerate.state": _change_processes,
             "transformers.utils.import_utils": _change_transformers,
         }
     )
@@ -54,6 +58,29 @@ def _change_accelerate(accelerator: types.ModuleType) -> None:
         return get_grad_scaler(distributed_type, **options)
 
     accelerator.get_grad_scaler = get_scaler
+
+
+def _change_processes(state: types.ModuleType) -> None:
+    """Lets accelerate, which would start torch.distributed, take the processes of a mesh for one:
+    their batches and sums are whole. The first is the one that writes files."""
+    init = state.PartialState.__init__
+
+    @functools.wraps(init)
+    def init_of_one(self: Any, *args: Any, **kwargs: Any) -> None:
+        import jax
+
+        rank = os.environ.get("LOCAL_RANK")
+        if self._shared_state or rank is None or not jax.distributed.is_initialized():
+            init(self, *args, **kwargs)
+            return
+        del os.environ["LOCAL_RANK"]
+        try:
+            init(self, *args, **kwargs)
+        finally:
+            os.environ["LOCAL_RANK"] = rank
+        self.process_index, self.local_process_index = jax.process_index(), int(rank)
+
+    state.PartialState.__init__ = init_of_one
 
 
 def _change_transformers(import_utils: types.ModuleType) -> None:

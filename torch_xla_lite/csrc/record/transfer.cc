@@ -66,8 +66,23 @@ at::Tensor PlacedAs(const at::Tensor& target, const at::Tensor& value) {
   return at::Tensor(tensor::MakeTensor(std::move(leaf)));
 }
 
+namespace {
+
+// The data of a storage that is read byte by byte, as torch.save does, if it is computed: no
+// program runs then, which one of several processes could not run alone.
+ir::Ref<ir::Buffer> ComputedBytes(const at::Tensor& tensor) {
+  if (tensor.scalar_type() != at::kByte || !tensor.is_contiguous()) return {};
+  if (tensor.nbytes() != tensor.storage().nbytes()) return {};
+  const runtime::RecordScope scope;
+  ir::Buffer* const buffer = XTensorImpl::From(tensor)->alias().value().buffer();
+  return buffer == nullptr ? ir::Ref<ir::Buffer>() : ir::Ref<ir::Buffer>::Share(buffer);
+}
+
+}  // namespace
+
 at::Tensor Download(const at::Tensor& tensor) {
-  const ir::Ref<ir::Buffer> buffer = Materialize(tensor);
+  ir::Ref<ir::Buffer> buffer = ComputedBytes(tensor);
+  if (!buffer) buffer = Materialize(tensor);
   at::Tensor result(at::detail::empty_cpu(tensor.sizes(), tensor.scalar_type()));
   Runtime::Get().executor().Download(*buffer, result.mutable_data_ptr(), result.nbytes());
   return result;
