@@ -44,7 +44,8 @@ CC_DEPS = {
             "//torch_xla_lite/csrc/ir:recent_table", "//torch_xla_lite/csrc/ir:record_lock",
             "//torch_xla_lite/csrc/ir:ref", "//torch_xla_lite/csrc/ir:shape", "//torch_xla_lite/csrc/ir:signature"]),
         "toy_ops": (["toy_ops.cc", "toy_ops.h"], ["//torch_xla_lite/csrc/ir:key", "//torch_xla_lite/csrc/ir:node",
-            "//torch_xla_lite/csrc/ir:shape", "//torch_xla_lite/csrc/ir:signature"]),
+            "//torch_xla_lite/csrc/ir:shape", "//torch_xla_lite/csrc/ir:signature",
+            "//torch_xla_lite/csrc/ir:thread_annotations"]),
     },
     "test/csrc/kernels": {
         "kernels": (["online_softmax_test.cc", "parallel_test.cc", "simd_loops_test.cc"],

@@ -32,6 +32,7 @@
 #include "torch_xla_lite/csrc/ir/key.h"
 #include "torch_xla_lite/csrc/ir/node.h"
 #include "torch_xla_lite/csrc/ir/shape.h"
+#include "torch_xla_lite/csrc/ir/thread_annotations.h"
 
 namespace torch_xla_lite::ir::toy {
 
@@ -56,8 +57,8 @@ Value Leaf(Data data);
 Value Call(std::string_view op, std::vector<Value> operands, std::vector<uint64_t> scalars = {});
 Value Result(const Value& value, uint32_t output);
 
-// The data of a value that is not pending.
-const Data& DataOf(const Value& value);
+// The data of a value that is not pending. Without the lock: it does not change any more.
+const Data& DataOf(const Value& value) LITE_NO_THREAD_SAFETY_ANALYSIS;
 std::vector<Data> DataOf(std::span<const Value> values);
 
 // The shapes of an op's results for operands of these shapes.

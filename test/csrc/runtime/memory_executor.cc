@@ -102,7 +102,7 @@ std::vector<ir::Ref<ir::Buffer>> MemoryExecutor::Execute(Executable& executable,
   uint32_t leaf = 0;
   for (const ir::Step& step : description.steps) {
     if (step.signature != nullptr) continue;
-    auto* buffer = static_cast<HostBuffer*>(graph.leaves[leaf].buffer());
+    auto* buffer = static_cast<HostBuffer*>(graph.data(leaf));
     const bool is_copied =
         std::ranges::find(graph.copied_leaves, leaf++) != graph.copied_leaves.end();
     if (!step.donated || is_copied) continue;

@@ -33,6 +33,7 @@ at::TensorBase ViewOf(const at::TensorBase& source, const std::string& op,
                       std::vector<uint64_t> scalars, uint32_t output) {
   const XTensorImpl& impl = *XTensorImpl::From(source);
   const OpSignature* signature = ViewSignature(op, static_cast<size_t>(source.numel()));
+  const runtime::RecordScope scope;
   auto step = c10::make_intrusive<ViewStep>(impl.step(), signature, output, std::move(scalars));
   return at::detail::make_tensor_base<XTensorImpl>(
       impl, std::move(step), signature->outputs[output], Layout{}, source.storage_offset());
