@@ -110,18 +110,11 @@ uintptr_t DataPtr(const at::Tensor& tensor) {
          tensor.storage_offset() * tensor.element_size();
 }
 
-// Whether a tensor shows its storage conjugated or negated. Other devices mark such views by a bit;
-// here they are views whose steps say so.
 bool IsConjugateView(const at::Tensor& tensor) {
-  XTensorImpl* impl = XTensorImpl::From(tensor);
+  const XTensorImpl* impl = XTensorImpl::From(tensor);
   if (impl == nullptr) return false;
   const runtime::RecordScope scope;
-  const c10::intrusive_ptr<tensor::ViewStep> last = impl->step();
-  for (const tensor::ViewStep* step = last.get(); step != nullptr; step = step->previous.get()) {
-    if (step->signature->op == "aten::_conj" || step->signature->op == "aten::_neg_view")
-      return true;
-  }
-  return false;
+  return tensor::IsConjugated(impl->step().get());
 }
 
 // The kernel of a host callback (lowering/base/host.py), as a function of Python.

@@ -22,15 +22,10 @@ bool MayWriteToExpanded(const OpInfo& info) {
          info.name == "aten::zero" || info.name == "aten::_foreach_zero";
 }
 
-// Other devices mark such views by bits, and copy them before they compute.
+// Other devices copy such views before they compute.
 bool IsConjugated(const XTensorImpl& tensor) {
   const runtime::RecordScope scope;
-  const auto last = tensor.step();
-  for (const tensor::ViewStep* step = last.get(); step != nullptr; step = step->previous.get()) {
-    if (step->signature->op == "aten::_conj" || step->signature->op == "aten::_neg_view")
-      return true;
-  }
-  return false;
+  return tensor::IsConjugated(tensor.step().get());
 }
 
 // What two tensors of one storage share. As in torch, only for tensors without gaps: it would be

@@ -74,8 +74,10 @@ ir::Ref<ir::Buffer> ComputedBytes(const at::Tensor& tensor) {
   if (tensor.scalar_type() != at::kByte || !tensor.is_contiguous()) return {};
   if (tensor.nbytes() != tensor.storage().nbytes()) return {};
   const runtime::RecordScope scope;
-  ir::Buffer* const buffer = XTensorImpl::From(tensor)->alias().value().buffer();
-  return buffer == nullptr ? ir::Ref<ir::Buffer>() : ir::Ref<ir::Buffer>::Share(buffer);
+  const XTensorImpl& impl = *XTensorImpl::From(tensor);
+  ir::Buffer* const buffer = impl.alias().value().buffer();
+  if (buffer == nullptr || tensor::IsConjugated(impl.step().get())) return {};
+  return ir::Ref<ir::Buffer>::Share(buffer);
 }
 
 }  // namespace

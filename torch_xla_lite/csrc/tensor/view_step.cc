@@ -39,6 +39,14 @@ c10::intrusive_ptr<ViewStep> Concatenate(c10::intrusive_ptr<ViewStep> first, con
   return first;
 }
 
+bool IsConjugated(const ViewStep* last) {
+  for (; last != nullptr; last = last->previous.get()) {
+    if (last->signature->op == "aten::_conj" || last->signature->op == "aten::_neg_view")
+      return true;
+  }
+  return false;
+}
+
 ir::Value ReadThrough(const ViewStep* last, ir::Value base) {
   ir::Value value = std::move(base);
   for (const ViewStep* step : FromBase(last)) value = Apply(*step, std::move(value));

@@ -45,6 +45,9 @@ struct ViewStep : c10::intrusive_ptr_target {
 // The steps of `first`, followed by those of `last`, which start at the result of `first`.
 c10::intrusive_ptr<ViewStep> Concatenate(c10::intrusive_ptr<ViewStep> first, const ViewStep* last);
 
+// Whether the steps show the base conjugated or negated. Other devices mark such views by a bit.
+bool IsConjugated(const ViewStep* last);
+
 ir::Value ReadThrough(const ViewStep* step, ir::Value base);
 ir::Value WriteThrough(const ViewStep* step, ir::Value base, ir::Value value);
 
