@@ -7,7 +7,7 @@ import pickle
 import pytest
 import torch
 
-from torch_xla_lite import XLATensor2
+from torch_xla_lite import _XLAC, XLATensor2
 
 
 def saved_and_loaded(value, **options):
@@ -52,6 +52,16 @@ def test_pending_writes_are_saved():
     base = torch.zeros(2, device="jax")
     base[0] = 1
     assert saved_and_loaded(base).tolist() == [1, 0]
+
+
+def test_saving_what_is_computed_runs_no_program():
+    computed = torch.arange(6, dtype=torch.bfloat16, device="jax").view(2, 3)
+    torch.jax.synchronize()
+    pending = computed + 1
+    torch.save(computed.t(), file := io.BytesIO())
+    assert _XLAC.is_pending(pending)
+    file.seek(0)
+    assert torch.load(file).tolist() == [[0, 3], [1, 4], [2, 5]]
 
 
 def test_requires_grad_is_kept():

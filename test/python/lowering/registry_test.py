@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+import torch_xla_lite  # noqa: F401  defines ops that have lowerings
 import torch_xla_lite.lowering as lowerings
 from scripts import lowering_table
 from test.python import programs
