@@ -102,6 +102,8 @@ def _wrapped(names: list[str], indent: int) -> str:
 def _facts(lowerings: "dict[str, Lowering]") -> str:
     from torch_xla_lite.lowering.base.unlowered import UNLOWERED
 
+    if twice := lowerings.keys() & UNLOWERED:
+        raise ValueError(f"these ops have a lowering, and a row in unlowered.py: {sorted(twice)}")
     stated = {op: ["is_lowered = true", *_members(entry.facts)] for op, entry in lowerings.items()}
     stated |= {op: list(_members(facts)) for op, facts in UNLOWERED.items()}
     rows = (

@@ -78,20 +78,20 @@ missing_packages() {
   fi
 }
 
-# Prints the missing packages that only tests need: one test is a CMake project, ccache compiles for Bazel, nginx and
-# openssl are for cache servers, faketime builds on another day, and diffoscope says how two builds differ.
+# Prints the missing packages that only tests need: one test is a CMake project, nginx and openssl are for cache servers.
 missing_packages_of_tests() {
-  command -v ccache >/dev/null || echo ccache
   command -v cmake >/dev/null || echo cmake
   [[ -x /usr/sbin/nginx ]] || echo nginx-light
   command -v openssl >/dev/null || echo openssl
-  command -v diffoscope >/dev/null || echo diffoscope-minimal
-  command -v faketime >/dev/null || echo faketime
 }
 
-# Those that only nightly tests need: some are built for 64-bit ARM and run in an emulator, clangd reads the output of
+# Those that only nightly tests need: some are built for 64-bit ARM and run in an emulator, ccache compiles for Bazel,
+# faketime builds on another day, diffoscope says how two builds differ, clangd reads the output of
 # scripts/compile_commands.py, and chromium shows the page of scripts/bench/build_report.py.
 missing_packages_of_nightly_tests() {
+  command -v ccache >/dev/null || echo ccache
+  command -v diffoscope >/dev/null || echo diffoscope-minimal
+  command -v faketime >/dev/null || echo faketime
   command -v chromium >/dev/null || echo chromium
   command -v clangd >/dev/null || echo clangd
   command -v aarch64-linux-gnu-g++ >/dev/null || echo g++-aarch64-linux-gnu
@@ -188,8 +188,11 @@ install_test_packages() {
       give_up "pip could not install the packages of $requirements." "See its message above; then run this again."
     cp "$requirements" "$installed"
   done
-  # BuildGrid, for the tests of cache servers, does not fit to the versions of requirements.txt.
-  installed=$ENVIRONMENT/buildgrid/.requirements.txt
+}
+
+# For the tests of cache servers by gRPC. It does not fit to the versions of requirements.txt.
+install_buildgrid() {
+  local installed=$ENVIRONMENT/buildgrid/.requirements.txt
   cmp -s test/cache/buildgrid.txt "$installed" && return
   say "Installing the packages of test/cache/buildgrid.txt into $ENVIRONMENT/buildgrid"
   "$ENVIRONMENT/bin/python" -m venv "$ENVIRONMENT/buildgrid" &&

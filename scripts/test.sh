@@ -50,7 +50,10 @@ else
 fi
 make_environment
 install_test_packages ${all:+nightly}
-[[ -z $all ]] || install_gpu_compiler
+if [[ -n $all ]]; then
+  install_buildgrid
+  install_gpu_compiler
+fi
 # Two architectures, one of them with PTX: all six would take longer and test nothing more.
 export TORCH_CUDA_ARCH_LIST=${TORCH_CUDA_ARCH_LIST:-8.0;9.0+PTX}
 configure_bazel

@@ -28,4 +28,5 @@ fi
 "$python" setup.py develop
 "$bazel" query 'deps(//...)' >/dev/null
 "$bazel" build --show_progress_rate_limit=10 //...
-"$bazel" test --show_progress_rate_limit=10 --keep_going "$@" "${targets[@]}"
+# The tests build small trees with it, too.
+"$bazel" test "--test_env=TORCH_XLA_LITE_BAZEL=$bazel" --show_progress_rate_limit=10 --keep_going "$@" "${targets[@]}"

@@ -327,7 +327,8 @@ def site(root: Path, workers: int) -> Iterator[Site]:
 def _programs() -> Path:
     """BuildGrid's programs. Its packages do not fit those of this tree."""
     requirements = ROOT / "scripts" / "remote" / "requirements.txt"
-    folder = Path.home() / ".cache" / "torch_xla_lite" / "buildgrid"
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = caches / "torch_xla_lite" / "buildgrid"
     installed = folder / requirements.name
     if not installed.exists() or installed.read_bytes() != requirements.read_bytes():
         venv.create(folder, clear=True, with_pip=True)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bazel.pybuild.dist import sources
+from bazel.pybuild.machine import find_bazel
 from test.build.environments import environment
 from test.build.tree import ROOT, copied, inputs, source_files
 
@@ -157,7 +158,8 @@ class Nested:
     def environ(self, **changes: str) -> dict[str, str]:
         """Variables for a command in the tree."""
         # What Bazel sets for a test would make the inner Bazel believe that it is one.
-        kept = {name: os.environ[name] for name in ("LANG", "PATH") if name in os.environ}
+        names = ("LANG", "PATH", "TORCH_XLA_LITE_BAZEL")
+        kept = {name: os.environ[name] for name in names if name in os.environ}
         startup = f"--output_user_root={self.shared / 'bazel'} --max_idle_secs=60"
         return {
             **kept,
@@ -248,9 +250,8 @@ class Nested:
         return self.run(self.python, "-m", module, *arguments, **changes)
 
     def _bazel(self) -> list[str]:
-        found = shutil.which("bazelisk") or shutil.which("bazel")
-        assert found, "there is no Bazel on PATH"
-        return [found, *self.environ()["TORCH_XLA_LITE_BAZEL_STARTUP_OPTIONS"].split()]
+        startup = self.environ()["TORCH_XLA_LITE_BAZEL_STARTUP_OPTIONS"]
+        return [find_bazel.default(), *startup.split()]
 
     def servers(self) -> set[str]:
         """Folders of Bazel's servers for this tree and those that share with it."""

@@ -105,6 +105,20 @@ def test_the_facts_of_ops_stand_in_the_decorators_of_their_lowerings():
     )
 
 
+def test_the_facts_of_ops_name_functions_that_there_are():
+    table = text(Path(_PACKAGE, "ops/op_table.h"))
+    sources = {
+        "kernel_needs": "ops/conditions.cc",
+        "refused_if": "infer/refused_calls.cc",
+        "results": "infer/shape_rules.cc",
+    }
+    for fact, source in sources.items():
+        named = set(re.findall(rf'\.{fact} = "(\w+)"', table))
+        known = set(re.findall(r'\{"(\w+)", ', text(Path(_PACKAGE, source))))
+        assert named
+        expect_none(f"{source} has no function {name}, a fact of an op" for name in named - known)
+
+
 def test_the_include_guard_is_the_path():
     guards = {
         file: re.sub(r"[^A-Za-z0-9]", "_", file.as_posix()).upper() + "_"

@@ -19,6 +19,7 @@ import pip
 import pytest
 
 from bazel.pybuild.dist import archive, metadata, wheel_format
+from bazel.pybuild.machine import find_bazel
 from test.build.environments import environment
 from test.build.nested import NOTHING, Nested
 from test.build.shell import program
@@ -189,7 +190,7 @@ def test_pip_installs_in_isolation_and_takes_the_torch_that_is_there(
 @pytest.mark.nightly
 def test_an_interrupted_install_ends_pip_and_its_build(tree: Nested, python: Path, tmp_path: Path):
     started, ended = tmp_path / "started", tmp_path / "ended"
-    real = shutil.which("bazelisk") or shutil.which("bazel")
+    real = find_bazel.default()
     bazel = program(
         tmp_path / "bazel",
         f'case " $* " in *" build "*) ;; *) exec {real} "$@" ;; esac\n'

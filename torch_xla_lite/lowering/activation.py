@@ -248,7 +248,7 @@ def hardswish_backward(grad_output: jax.Array, self: jax.Array) -> jax.Array:
     return lax.select(lax.le(x, _like(x, -3)), _like(x, 0), inner)
 
 
-@lower("aten::hardshrink", refuses="biuc")
+@lower("aten::hardshrink", refuses="biuc", negative="lambd")
 def hardshrink(self: jax.Array, lambd: Operand = 0.5) -> jax.Array:
     return lax.select(_within(self, lambd), _like(self, 0), self)
 
@@ -259,13 +259,13 @@ def _within(x: jax.Array, lambd: Operand) -> jax.Array:
     return lax.bitwise_and(lax.ge(x, lax.neg(edge)), lax.le(x, edge))
 
 
-@lower("aten::hardshrink_backward")
+@lower("aten::hardshrink_backward", negative="lambd")
 @broadcasting()
 def hardshrink_backward(grad_out: jax.Array, self: jax.Array, lambd: Operand) -> jax.Array:
     return lax.select(_within(self, lambd), _like(grad_out, 0), grad_out)
 
 
-@lower("aten::softshrink", refuses="c")
+@lower("aten::softshrink", refuses="c", negative="lambd")
 def softshrink(self: jax.Array, lambd: Operand = 0.5) -> jax.Array:
     x = opmath(self)
     edge = _like(x, lambd)
@@ -277,7 +277,7 @@ def softshrink(self: jax.Array, lambd: Operand = 0.5) -> jax.Array:
     return lax.select(lax.gt(x, edge), above, inner)
 
 
-@lower("aten::softshrink_backward")
+@lower("aten::softshrink_backward", negative="lambd")
 @broadcasting()
 def softshrink_backward(grad_output: jax.Array, self: jax.Array, lambd: Operand) -> jax.Array:
     return lax.select(_within(self, lambd), _like(grad_output, 0), grad_output)

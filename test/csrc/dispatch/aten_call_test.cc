@@ -70,7 +70,7 @@ TEST(AtenCall, AResultOfAnotherShapeIsRefused) {
                 "1");
   std::vector<at::Tensor> operands{Floats({1, 2})};
   std::vector<at::Tensor> outputs{Floats({0, 0, 0})};
-  EXPECT_THROW(call.Run(operands, {}, outputs), OtherResults);
+  EXPECT_THROW(call.Run(operands, {}, outputs), UnexpectedResults);
 }
 
 TEST(AtenCall, RandomOpsAreRefused) {

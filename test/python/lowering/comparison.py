@@ -22,9 +22,6 @@ Op: TypeAlias = torch._ops.OpOverload | torch._ops.OpOverloadPacket
 
 # Exponents that are much cheaper than a power.
 _CHEAP_POWERS = (0, 0.5, 1, 2, 3, 4)
-# Arguments whose negative values are constants, because kernels may refuse them.
-_POSITIVE = ("exponent", "lambd", "std", "sigma")
-_NEGATIVE_CONSTANTS = {("aten::leaky_relu_backward", "negative_slope")}
 _CODES = {dtype: code for code, dtype in registry.DTYPES.items()}
 
 
@@ -61,7 +58,7 @@ def is_constant(op: str, argument: torch.Argument, value: float | complex) -> bo
         default = 0
     if isinstance(value, complex):
         return False
-    if value < 0 and (name in _POSITIVE or (op, name) in _NEGATIVE_CONSTANTS):
+    if value < 0 and name in ("exponent", *lowering.facts.negative.split()):
         return True
     return value == default or (name == "exponent" and value in _CHEAP_POWERS)
 

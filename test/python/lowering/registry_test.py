@@ -12,7 +12,7 @@ import torch_xla_lite  # noqa: F401  defines ops that have lowerings
 import torch_xla_lite.lowering as lowerings
 from scripts import lowering_table
 from test.python import programs
-from torch_xla_lite.lowering.base import decomposition, registry, unlowered
+from torch_xla_lite.lowering.base import decomposition, facts, registry, unlowered
 
 aten = torch.ops.aten
 
@@ -214,6 +214,37 @@ def test_facts_of_ops_without_a_lowering_are_of_ops_that_torch_has():
     schemas = torch._C._jit_get_all_schemas()
     known = {f"{schema.name}.{schema.overload_name}".rstrip(".") for schema in schemas}
     assert unlowered.UNLOWERED.keys() - known == set()
-    facts = [entry.facts for entry in registry.LOWERINGS.values()]
-    kernels = {fact.kernel for fact in (*facts, *unlowered.UNLOWERED.values())}
-    assert kernels <= {"", "recorder", "cpu", "other"}
+
+
+def _facts() -> dict[str, facts.Facts]:
+    registry.load_all()
+    lowered = {op: entry.facts for op, entry in registry.LOWERINGS.items()}
+    return lowered | unlowered.UNLOWERED
+
+
+@pytest.mark.parametrize(
+    ("fact", "allowed"),
+    [
+        ("kernel", {"recorder", "cpu", "other"}),
+        ("divides", {"integers", "all"}),
+        ("rounds", {"operands", "numbers"}),
+    ],
+)
+def test_a_fact_is_one_of_its_words(fact: str, allowed: set[str]):
+    assert {getattr(stated, fact) for stated in _facts().values()} <= {"", *allowed}
+
+
+@pytest.mark.parametrize(
+    "fact", ["runtime_floats", "negative", "one_dtype", "dtype_of_input", "strides", "shares"]
+)
+def test_a_fact_names_arguments_of_its_op(fact: str):
+    arguments: dict[str, set[str]] = {}
+    for schema in torch._C._jit_get_all_schemas():
+        arguments.setdefault(schema.name, set()).update(a.name for a in schema.arguments)
+    wrong = {
+        (op, word)
+        for op, stated in _facts().items()
+        for word in (getattr(stated, fact) or "").split()
+        if word.partition("=")[0] not in arguments[op.partition(".")[0]]
+    }
+    assert wrong == set()

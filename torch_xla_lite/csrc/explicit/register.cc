@@ -80,7 +80,7 @@ bool IsRecorded(const c10::OperatorHandle& op) {
   const std::string_view kernel = FactsOf(op).kernel;
   if (!kernel.empty()) return kernel == "recorder";
   return !op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) &&
-         !IsMadeOfOthers(op);
+         !IsCompositeMutation(op);
 }
 
 bool IsExplicit(const std::string& name) {

@@ -74,7 +74,7 @@ std::vector<c10::IValue> RunOnMeta(const OpInfo& info, c10::ArrayRef<c10::IValue
   return mutated;
 }
 
-// Whether tensors or numbers of `value` have no place in `dtype`, such as floats in integers.
+// Whether tensors or numbers of `value` cannot be cast to `dtype`, such as floats to integers.
 bool IsWider(const c10::IValue& value, c10::ScalarType dtype) {
   if (value.isList()) {
     return std::ranges::any_of(value.toListRef(),
@@ -181,7 +181,7 @@ void CheckDtypes(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
   }
 }
 
-// Those that the words of the call refer to.
+// Keeps the shapes that the words of the call refer to.
 void KeepShapes(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, const Call& call,
                 OpSignature* signature) {
   for (const tensor::XTensorImpl* operand : call.operands) signature->Keep(operand->shape());
@@ -267,7 +267,7 @@ ir::Ref<OpSignature> Infer(const OpInfo& info, c10::ArrayRef<c10::IValue> argume
         WritesOtherDtype(info, arguments);
   } catch (const std::exception& error) {
     // Transient; says nothing about the op.
-    if (runtime::Runtime::Get().executor().IsInterruption(error)) throw;
+    if (runtime::Runtime::Get().executor().IsTransient(error)) throw;
     // A view never depends on data; on the CPU, where data is dense, a wrong one might succeed.
     if (info.IsView()) throw;
     // The shape depends on data, torch has no meta kernel, or the call is invalid. In each case the

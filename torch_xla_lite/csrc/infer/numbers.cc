@@ -67,7 +67,7 @@ bool IsZero(c10::ScalarType dtype, const c10::IValue& value) {
   const auto number = NumberOf(value);
   if (!number) return false;
   if (!number->isIntegral(/*includeBool=*/true)) return number->equal(0);
-  // What is left of it in a narrow dtype.
+  // The number truncated to the dtype's width.
   const auto bits = 8 * c10::elementSize(dtype);
   const bool is_unsigned = number->isUnsigned();
   const auto word = is_unsigned ? number->toUInt64() : static_cast<uint64_t>(number->toLong());

@@ -344,7 +344,7 @@ bool HasNoElements(const OpInfo&, Arguments arguments, const Limits&) {
   return arguments[0].toTensor().numel() == 0;
 }
 
-// (self, dim, index). A number has no dimension, and one element.
+// (self, dim, index). A 0-d tensor has no dimension to index; its kernel decides.
 bool HasMisfitSelection(const OpInfo& info, Arguments arguments, const Limits& limits) {
   const bool selects = arguments[2].toTensor().numel() > 0;
   return arguments[0].toTensor().dim() == 0 || (selects && HasEmptyDim(info, arguments, limits));

@@ -34,7 +34,7 @@ bool IsFloat(const Tensor& tensor) {
                               dtype == at::kBFloat16);
 }
 
-// Of others, the statistics of normalizations are wider on some devices.
+// Excludes 16-bit floats, whose statistics of normalizations are wider on some devices.
 bool IsWideFloat(const Tensor& tensor) {
   return IsFloat(tensor) && !c10::isReducedFloatingType(tensor.scalar_type());
 }

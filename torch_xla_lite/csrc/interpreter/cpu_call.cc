@@ -27,8 +27,8 @@ namespace {
 
 using dispatch::AtenCall;
 using dispatch::CallPlan;
-using dispatch::OtherResults;
 using dispatch::ScalarView;
+using dispatch::UnexpectedResults;
 
 // Draws numbers only for dropout, which its kernel refuses.
 constexpr std::string_view kAttention = "aten::_scaled_dot_product_flash_attention_for_cpu";
@@ -189,7 +189,7 @@ std::vector<at::Tensor> CpuCall::Run(std::span<at::Tensor> operands,
     for (at::Tensor& operand : operands) operand = operand.contiguous();
   }
   std::vector<at::Tensor> results = Results(operands, scalars, may_overwrite);
-  if (results.size() != signature_.outputs.size()) throw OtherResults(signature_.op);
+  if (results.size() != signature_.outputs.size()) throw UnexpectedResults(signature_.op);
   for (size_t i = 0; i < results.size(); ++i) results[i] = Checked(std::move(results[i]), i);
   return results;
 }
@@ -205,7 +205,7 @@ at::Tensor CpuCall::Written(std::span<at::Tensor> operands, std::span<const uint
   // A view of the view was written to in place.
   if (SharesPlace(view, operands[1])) return base;
   // An element that is written twice would get the last value, which may be the old one.
-  if (MayOverlap(view)) throw OtherResults(signature_.op);
+  if (MayOverlap(view)) throw UnexpectedResults(signature_.op);
   if (!may_overwrite && base.is_same(operands[0])) {
     base = base.clone(at::MemoryFormat::Contiguous);
     view = view_of(base);
@@ -232,13 +232,13 @@ std::vector<at::Tensor> CpuCall::Results(std::span<const at::Tensor> operands,
   std::vector<ScalarView> views;
   for (size_t i = 0; i < dtypes.size(); ++i) {
     const size_t size = c10::isComplexType(dtypes[i]) ? 2 : 1;
-    if (scalars.size() < size) throw OtherResults(signature_.op);
+    if (scalars.size() < size) throw UnexpectedResults(signature_.op);
     std::ranges::copy(scalars.first(size), numbers[i].words);
     views.push_back({StoredType(dtypes[i]), numbers[i].words});
     scalars = scalars.subspan(size);
   }
   // The rest are seed and offset of a generator.
-  if (scalars.size() != (is_seeded_ ? 2 : 0)) throw OtherResults(signature_.op);
+  if (scalars.size() != (is_seeded_ ? 2 : 0)) throw UnexpectedResults(signature_.op);
   torch::jit::Stack stack = call_->Arguments(operands, views);
   if ((rounds_numbers_ && !numbers.empty()) || (rounds_operands_ && MixesHalves(operands))) {
     for (c10::IValue& argument : stack) {
@@ -249,7 +249,8 @@ std::vector<at::Tensor> CpuCall::Results(std::span<const at::Tensor> operands,
     return draw_(stack, kernels::Threefry::Of(scalars[0], scalars[1]), *signature_.outputs[0]);
   }
   // The rest of the graph needs no compilation.
-  if (signature_.op == kAttention && stack[3].toDouble() != 0) throw OtherResults(signature_.op);
+  if (signature_.op == kAttention && stack[3].toDouble() != 0)
+    throw UnexpectedResults(signature_.op);
   if (index_ && index_->end >= 0) SetEndOfSlice(&stack);
   // If it raises, the graph is compiled, and the lowering says what is wrong.
   call_->Check(stack);

@@ -41,7 +41,8 @@ class CpuCall final : public ir::Signature::Derived {
   // Returns one tensor for each output of the signature, undefined where the signature has none.
   // `scalars` are those of the node. may_overwrite: whether the call is the last that needs the
   // memory of the first operand, so that the result may be there; no other operand is written to.
-  // Raises what the kernel raises, or dispatch::OtherResults, and then has written to no operand.
+  // Raises what the kernel raises, or dispatch::UnexpectedResults, and then has written to no
+  // operand.
   std::vector<at::Tensor> Run(std::span<at::Tensor> operands, std::span<const uint64_t> scalars,
                               bool may_overwrite) const;
 

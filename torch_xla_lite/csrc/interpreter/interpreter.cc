@@ -155,7 +155,7 @@ std::vector<at::Tensor> Interpreter::RunCall(const ir::Node& node, std::vector<a
   if (call.is_possible() && !lowered_.contains(signature.op)) {
     try {
       return call.Run(operands, node.scalars(), may_overwrite);
-    } catch (const dispatch::OtherResults&) {
+    } catch (const dispatch::UnexpectedResults&) {
       call.GiveUp();
     }
   }

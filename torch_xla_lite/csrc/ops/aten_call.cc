@@ -98,7 +98,7 @@ std::vector<at::Tensor> AtenCall::Results(const torch::jit::Stack& returned) {
 void AtenCall::CheckResult(const at::Tensor& result, size_t index, at::IntArrayRef sizes,
                            c10::ScalarType dtype) {
   const auto expect = [&](bool condition, const auto&... differs) {
-    if (!condition) throw OtherResults(c10::str("output ", index, " ", differs..., "."));
+    if (!condition) throw UnexpectedResults(c10::str("output ", index, " ", differs..., "."));
   };
   expect(result.defined(), "is undefined, but the graph expects a tensor");
   expect(result.sizes() == sizes, "has shape ", result.sizes(), ", but the graph expects ", sizes);
@@ -109,8 +109,8 @@ void AtenCall::CheckResult(const at::Tensor& result, size_t index, at::IntArrayR
 void AtenCall::Store(const torch::jit::Stack& returned, std::span<const at::Tensor> outputs) const {
   const std::vector<at::Tensor> results = Results(returned);
   if (results.size() != defined_.size()) {
-    throw OtherResults(c10::str("returns ", results.size(), " outputs, but the graph expects ",
-                                defined_.size(), "."));
+    throw UnexpectedResults(c10::str("returns ", results.size(), " outputs, but the graph expects ",
+                                     defined_.size(), "."));
   }
   size_t stored = 0;
   for (size_t i = 0; i < results.size(); ++i) {

@@ -40,7 +40,7 @@
 namespace torch_xla_lite::dispatch {
 
 // Thrown when a kernel gives other results than the graph expects.
-struct OtherResults : std::runtime_error {
+struct UnexpectedResults : std::runtime_error {
   using runtime_error::runtime_error;
 };
 
@@ -73,7 +73,8 @@ class AtenCall {
   // counts as an undefined tensor.
   static std::vector<at::Tensor> Results(const torch::jit::Stack& returned);
 
-  // Throws OtherResults unless result `index` has these sizes, and values that `dtype` can have.
+  // Throws UnexpectedResults unless result `index` has these sizes, and values that `dtype` can
+  // have.
   static void CheckResult(const at::Tensor& result, size_t index, at::IntArrayRef sizes,
                           c10::ScalarType dtype);
 

@@ -111,7 +111,7 @@ OpInfo::Argument AnalyzeArgument(const c10::Argument& argument) {
       // Full of zeros is known to be zeros (infer.cc), full of anything else is one graph.
       if (argument.name() == "fill_value") result.constant = 0;
       result.is_exponent = argument.name() == "exponent";
-      result.negative_is_constant = result.is_exponent || argument.name() == "lambd";
+      result.negative_is_constant = result.is_exponent;
       break;
     default:
       break;
@@ -187,7 +187,7 @@ std::optional<IndexArguments> FindIndexArguments(const c10::OperatorHandle& func
                         place("end").value_or(-1), place("step").value_or(-1)};
 }
 
-bool IsMadeOfOthers(const c10::OperatorHandle& op) {
+bool IsCompositeMutation(const c10::OperatorHandle& op) {
   return op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd) &&
          Mutates(op.schema()) && !FunctionalForm(op.schema());
 }

@@ -42,7 +42,7 @@ using RegisteredOps = std::unordered_map<std::string, bool>;
 
 // Whether an op that writes to arguments has no functional form, and torch makes it of other ops,
 // which have one.
-bool IsMadeOfOthers(const c10::OperatorHandle& op);
+bool IsCompositeMutation(const c10::OperatorHandle& op);
 
 struct OpInfo {
   enum class Kind : uint8_t {
@@ -63,8 +63,8 @@ struct OpInfo {
     kOther,
   };
 
-  // What an argument may share with a tensor that the op writes to, from the least on: torch's
-  // kernels refuse more. kSame: the same elements.
+  // How much memory an argument may share with a tensor that the op writes to, in increasing order;
+  // torch's kernels raise beyond that. kSame: the same elements.
   enum class Sharing : uint8_t { kNothing, kSame, kAny };
 
   struct Argument {

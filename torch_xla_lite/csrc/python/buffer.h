@@ -27,6 +27,8 @@ class PyBuffer final : public ir::Buffer {
   explicit PyBuffer(at::Tensor tensor);
   ~PyBuffer() override;
 
+  // Without Python's lock the count may change while it is read. It can only be too large then: who
+  // takes a reference to the array has one already, or a reference to this buffer.
   bool IsExclusive() const override {
     PyObject* const array = array_;
     return array == nullptr || Py_REFCNT(array) == 1;

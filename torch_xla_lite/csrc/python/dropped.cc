@@ -10,7 +10,7 @@ namespace torch_xla_lite::python {
 namespace {
 
 // The process that may use the device.
-std::atomic<pid_t> home = 0;
+std::atomic<pid_t> owner_pid = 0;
 
 // What was dropped and waits for Python's lock. A list without a lock of its own: objects die
 // anywhere, also in a process that was forked while another thread dropped one.
@@ -47,8 +47,8 @@ void ReleaseDropped() {
   }
 }
 
-void UseInThisProcess() { home = getpid(); }
+void UseInThisProcess() { owner_pid = getpid(); }
 
-bool IsForked() { return getpid() != home; }
+bool IsForked() { return getpid() != owner_pid; }
 
 }  // namespace torch_xla_lite::python

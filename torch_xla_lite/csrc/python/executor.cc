@@ -104,9 +104,9 @@ bool PyExecutor::IsInterrupt(const std::exception& error) const {
   return PyErr_GivenExceptionMatches(type, PyExc_Exception) == 0;
 }
 
-bool PyExecutor::IsInterruption(const std::exception& error) const {
+bool PyExecutor::IsTransient(const std::exception& error) const {
   PyObject* const type = PythonType(error);
-  if (type == nullptr) return runtime::Executor::IsInterruption(error);
+  if (type == nullptr) return runtime::Executor::IsTransient(error);
   if (IsInterrupt(error)) return true;
   const py::gil_scoped_acquire gil;
   return PyErr_GivenExceptionMatches(type, PyExc_MemoryError) != 0;
@@ -171,7 +171,7 @@ std::optional<std::vector<ir::Ref<ir::Buffer>>> PyExecutor::Interpret(
     const py::gil_scoped_release no_gil;
     roots = interpreter_.Run(graph, std::move(leaves));
   } catch (const std::exception& error) {
-    if (IsInterruption(error)) throw;
+    if (IsTransient(error)) throw;
     return std::nullopt;
   } catch (const runtime::OpFailure&) {
     return std::nullopt;

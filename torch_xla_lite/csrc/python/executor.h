@@ -59,7 +59,7 @@ class PyExecutor final : public runtime::Executor {
 
   void CheckUsable() const override;
   bool IsInterrupt(const std::exception& error) const override;
-  bool IsInterruption(const std::exception& error) const override;
+  bool IsTransient(const std::exception& error) const override;
   bool IsNotImplemented(const std::exception& error) const override;
   bool IsInKernel() const override;
   std::optional<std::vector<ir::Ref<ir::Buffer>>> Interpret(

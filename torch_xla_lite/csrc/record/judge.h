@@ -3,8 +3,7 @@
 //   Call call;
 //   Verdict verdict = JudgeArguments(info, arguments, &call);     // reads the call
 //   RecordScope scope;
-//   if (verdict == Verdict::kRecord) verdict = JudgeSignature(info, arguments, call,
-//   &scope).verdict;
+//   if (verdict == Verdict::kRecord) verdict = JudgeSignature(info, arguments, call).verdict;
 //
 // Nothing has happened yet when a call is judged: no seed is drawn, nothing is resized.
 

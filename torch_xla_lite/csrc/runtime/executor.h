@@ -64,7 +64,7 @@ class Executor {
   virtual bool IsInterrupt(const std::exception& /*error*/) const { return false; }
   // Whether an exception has nothing to do with what was done when it came: an interrupt, or lack
   // of memory.
-  virtual bool IsInterruption(const std::exception& error) const {
+  virtual bool IsTransient(const std::exception& error) const {
     return dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
   }
   // Whether it says that there is no code for what was called, and not that the call is wrong.

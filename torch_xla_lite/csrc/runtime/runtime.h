@@ -76,8 +76,7 @@ class Runtime {
   void Sync();
   // Computes the pending live values of all threads, and waits until the device is idle.
   void Synchronize();
-  // Like Sync, and computes the value; of ops that fail, throws only the error of one that the
-  // value needs.
+  // Like Sync, and computes the value; throws the error of an op only if the value depends on it.
   ir::Ref<ir::Buffer> Materialize(const ir::Value& value);
 
   void set_compile_when(CompileWhen value);

@@ -33,8 +33,9 @@ class Facts:
       refuses: kinds of dtypes of the first operand and of the first result, as letters of
         `numpy.dtype.kind`, b: bool, i: signed, u: unsigned, f: float, c: complex; and h: 16-bit
         float. Where a lowering takes more of the floats than the kernel, it computes in float32 and
-        rounds once. What is listed is what the kernels of torch 2.13 said to the sample inputs of
-        PyTorch's op database; libraries rely on histc of integers, which other devices have.
+        rounds once. Listed are the dtypes that the kernels of torch 2.13 refused of the sample
+        inputs of PyTorch's op database; libraries rely on histc of integers, which other devices
+        have.
       refuses_results: the same of the first result alone, to whose dtype the kernel converts.
       one_dtype: these tensors have one dtype.
       dtype_of_input: these parameters have the dtype of the input, or float32 beside halves.
