@@ -121,17 +121,17 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str):
-        """Imports `ops`, which takes 20 ms, and looks `__version__` up, 1 ms, when they are
-        read."""
-        if name == "ops":
-            return importlib.import_module(f"{__name__}.ops")
+        """Imports `export` and `ops`, which take 20 ms and more, and looks `__version__` up, 1 ms,
+        when they are read."""
+        if name in ("export", "ops"):
+            return importlib.import_module(f"{__name__}.{name}")
         if name == "__version__":
             return __config__.version()
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, "__version__"])
+    return sorted([*__all__, "__version__", "export"])
 
 
 __all__ = [

@@ -159,3 +159,10 @@ def _(
         ignore_index=ignore_index,
         op="torch_xla_lite::softmax_cross_entropy_backward",
     )
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+__all__ = ["softmax_cross_entropy"]

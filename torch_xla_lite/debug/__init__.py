@@ -152,7 +152,7 @@ def use_lowerings(*ops: str) -> None:
     Raises:
       ValueError: an op has no lowering.
     """
-    unknown = [op for op in ops if registry.find(op) is None]
+    unknown = [str(op) for op in ops if registry.find(op) is None]
     if unknown:
         raise ValueError(
             f"{', '.join(unknown)}: there is no such lowering.\n"
@@ -222,3 +222,19 @@ def register() -> None:
     """Enables line recording if a variable is set whose errors name lines."""
     if any(variables.enabled(os.environ, name) for name in _WITH_LINES):
         _XLAC.set_ir_debug(True)
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+__all__ = [
+    "collectives",
+    "explain_recompile",
+    "graph",
+    "metrics",
+    "report",
+    "reset_metrics",
+    "shardings",
+    "use_lowerings",
+]
