@@ -154,9 +154,10 @@ def _shortest(sharding: NamedSharding, ndim: int) -> Spec:
     return tuple(spec)
 
 
-def constraint(spec: Spec) -> str:
+def constraint(entries: Sequence[Any]) -> str:
     """What `CONSTRAIN` takes: a spec on the mesh of the process, in which "..." stands for
     dimensions that XLA places. Equal in every process."""
+    spec = tuple(tuple(axes) if isinstance(axes, list) else axes for axes in entries)
     return _constraint_on(mesh(), spec)
 
 

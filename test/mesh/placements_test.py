@@ -147,6 +147,15 @@ def test_a_batch_is_spread_and_a_weight_is_not():
     assert spec_of(nn.Linear(8, 16).to("jax").weight) == "on one device"
 
 
+def test_a_dimension_is_divided_by_a_list_of_axes_as_by_a_tuple():
+    txl.set_mesh(jax.make_mesh((2, 4), ("data", "model")))
+    for x in (torch.ones(16, 8), torch.ones(16, 8, device="jax") * 2):
+        for axes in (["data", "model"], ("data", "model")):
+            y = txl.shard(x, axes)
+            txl.sync()
+            assert spec_of(y) == "P(('data', 'model'))"
+
+
 def test_a_constraint_is_differentiable():
     x = _rows().to("jax").requires_grad_()
     y = txl.shard((x * 2).t(), None, "data")
