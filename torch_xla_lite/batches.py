@@ -10,13 +10,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import jax
-import numpy as np
 import torch
 from jax.sharding import NamedSharding, PartitionSpec
 from torch.utils import _pytree as pytree
 
 from . import _XLAC, placements, sharding
-from .lowering.base import registry
+from .lowering.base import decomposition
 
 
 def from_process_local(tensor: torch.Tensor, *spec: Any) -> torch.Tensor:
@@ -49,17 +48,11 @@ def from_process_local(tensor: torch.Tensor, *spec: Any) -> torch.Tensor:
     is_shared = _processes_share_rows(place)
     whole = (jax.process_count() * tensor.shape[0], *tensor.shape[1:])
     sharding.check_spec(whole, (tuple(mesh.axis_names),) if is_shared else spec)
-    rows = _as_numpy(tensor.detach().cpu().contiguous())
+    rows = decomposition.as_numpy(tensor.cpu()).copy()
     with jax.enable_x64(True):
         array = jax.make_array_from_process_local_data(spread if is_shared else place, rows)
         array = placements.mover(place)(array) if is_shared else array
     return _XLAC.from_jax(array, number)
-
-
-def _as_numpy(tensor: torch.Tensor) -> np.ndarray:
-    """A copy. torch gives numpy no dtype that it lacks itself, such as bfloat16."""
-    flat = tensor.flatten().view(torch.uint8).numpy()
-    return flat.view(registry.OF_TORCH[tensor.dtype]).reshape(tensor.shape).copy()
 
 
 @functools.lru_cache(maxsize=256)

@@ -90,9 +90,12 @@ class JaxStrategy(_strategies.SingleDeviceStrategy):  # type: ignore[name-define
         return _whole(super().optimizer_state(optimizer))
 
     def teardown(self) -> None:
-        # Moves all to the CPU, where no process has the whole of it.
         if distributed.process()[1] == 1:
             super().teardown()
+            return
+        # No process has all of what that moves to the CPU.
+        for part in (self.precision_plugin, self.accelerator, self.checkpoint_io):
+            part.teardown()
 
     @property
     def precision_plugin(self) -> Any:

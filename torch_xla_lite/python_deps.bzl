@@ -13,7 +13,7 @@ PYTHON_DEPS = {
             "//torch_xla_lite/torch_hooks:meta_functions", "//torch_xla_lite/torch_hooks:opcheck",
             "//torch_xla_lite/torch_hooks:serialization", "//torch_xla_lite/torch_hooks:torchscript"],
         "__main__": ["//torch_xla_lite/commands:__init__"],
-        "batches": [":placements", ":sharding", "//torch_xla_lite/lowering/base:registry"],
+        "batches": [":placements", ":sharding", "//torch_xla_lite/lowering/base:decomposition"],
         "capture": [":derivatives", ":graph_breaks", ":tensor", ":thread_settings", "//torch_xla_lite/compiler:tracing",
             "//torch_xla_lite/compiler:words", "//torch_xla_lite/lowering/base:registry",
             "//torch_xla_lite/lowering/base:target"],
@@ -53,7 +53,7 @@ PYTHON_DEPS = {
         "tensor": [":device", ":placements", "//torch_xla_lite/compiler:index_errors"],
         "torch_functions": [":capture", ":captured_tensors", ":jax_functions", ":jax_programs", ":tensor",
             ":thread_settings", "//torch_xla_lite/lowering/base:registry"],
-        "trainers": [":after_import", ":autoload"],
+        "trainers": [":after_import", ":autoload", ":distributed"],
     },
     "torch_xla_lite/commands": {
         "cache": ["//torch_xla_lite/startup:caches"],

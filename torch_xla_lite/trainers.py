@@ -58,6 +58,16 @@ def _change_accelerate(accelerator: types.ModuleType) -> None:
         return get_grad_scaler(distributed_type, **options)
 
     accelerator.get_grad_scaler = get_scaler
+    prepare = accelerator.prepare_data_loader
+
+    @functools.wraps(prepare)
+    def prepare_own(*args: Any, **options: Any) -> Any:
+        # By default the first process would read an IterableDataset, and send it to the others.
+        if _are_connected() and options.get("dispatch_batches") is None:
+            options["dispatch_batches"] = False
+        return prepare(*args, **options)
+
+    accelerator.prepare_data_loader = prepare_own
 
 
 def _change_processes(state: types.ModuleType) -> None:
@@ -67,20 +77,28 @@ def _change_processes(state: types.ModuleType) -> None:
 
     @functools.wraps(init)
     def init_of_one(self: Any, *args: Any, **kwargs: Any) -> None:
-        import jax
-
-        rank = os.environ.get("LOCAL_RANK")
-        if self._shared_state or rank is None or not jax.distributed.is_initialized():
+        if self._shared_state or not _are_connected():
             init(self, *args, **kwargs)
             return
-        del os.environ["LOCAL_RANK"]
+        rank = os.environ.pop("LOCAL_RANK", None)
         try:
             init(self, *args, **kwargs)
         finally:
-            os.environ["LOCAL_RANK"] = rank
-        self.process_index, self.local_process_index = jax.process_index(), int(rank)
+            if rank is not None:
+                os.environ["LOCAL_RANK"] = rank
+        from . import distributed
+
+        self.process_index = distributed.process()[0]
+        self.local_process_index = self.process_index if rank is None else int(rank)
 
     state.PartialState.__init__ = init_of_one
+
+
+def _are_connected() -> bool:
+    """Whether `distributed.initialize` was called."""
+    import jax
+
+    return jax.distributed.is_initialized()
 
 
 def _change_transformers(import_utils: types.ModuleType) -> None:

@@ -34,7 +34,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         (root / name).write_text(text)
     (root / ".bazelrc").write_text(f"try-import {ROOT / '.bazelrc.generated'}\n")
     own = tmp_path_factory.mktemp("bazel")
-    bazel = find_bazel.find(None, os.environ["PATH"])
+    bazel = find_bazel.default()
     startup = [bazel, f"--output_user_root={own}", "--max_idle_secs=60", _QUICK_START]
 
     def run(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":

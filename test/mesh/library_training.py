@@ -9,6 +9,7 @@ fsdp. Each process has 2 / n devices. Prints the losses, and whether this proces
 import json
 import os
 import sys
+from collections.abc import Iterator
 
 import jax
 import torch
@@ -40,11 +41,18 @@ def samples() -> list[dict[str, torch.Tensor]]:
     return [{"x": row, "labels": row[:CLASSES].argmax()} for row in x]
 
 
+class Stream(torch.utils.data.IterableDataset):
+    """The samples, which accelerate would read in the first process alone."""
+
+    def __iter__(self) -> Iterator[dict[str, torch.Tensor]]:
+        return iter(samples())
+
+
 def with_accelerate(model: Classifier, folder: str) -> tuple[list[float], bool]:
     accelerate = libraries.require("accelerate")
     accelerator = accelerate.Accelerator()
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
-    loader = torch.utils.data.DataLoader(samples(), batch_size=BATCH, shuffle=True)
+    loader = torch.utils.data.DataLoader(Stream(), batch_size=BATCH)
     model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
     losses = []
     for batch in loader:

@@ -54,6 +54,12 @@ def test_a_call_is_one_op_in_the_graph_of_its_neighbours():
     assert (metrics["compiles"] + metrics["loads"], metrics["interpretations"]) == (1, 0)
 
 
+@pytest.mark.parametrize("device", ["cpu", "jax"])
+def test_one_element_may_have_any_stride(device: str):
+    x = torch.arange(8.0, device=device).view(2, 4)[:1, 1]
+    assert call_jax(lambda v: v * 2, x).tolist() == [2]
+
+
 def test_a_function_is_traced_once_for_each_signature():
     traced = []
 

@@ -105,6 +105,20 @@ def test_saved_statistics_have_the_shapes_of_the_cpu(name, training):
         torch.testing.assert_close(a.cpu(), b, rtol=1e-5, atol=1e-5)
 
 
+def test_a_batch_norm_that_updates_nothing():
+    x, weight, mean = torch.randn(4, 3, 5), torch.rand(3) + 1, torch.randn(3)
+    arguments = (x, weight, mean, mean, weight)
+    op = torch.ops.aten._batch_norm_no_update
+    wanted = op(*arguments, 0.1, 1e-5)
+    torch_xla_lite.debug.use_lowerings("aten::_batch_norm_no_update")
+    try:
+        # torch's meta function says that there are statistics, its kernel saves none.
+        got, *_ = (t.cpu() for t in op(*(t.jax() for t in arguments), 0.1, 1e-5))
+    finally:
+        torch_xla_lite.debug.use_lowerings()
+    torch.testing.assert_close(got, wanted[0], rtol=1e-5, atol=1e-5)
+
+
 def test_the_gradient_of_a_batch_norm_in_evaluation():
     def gradient(device: str) -> torch.Tensor:
         x = torch.linspace(-1, 2, 60).view(4, 3, 5).to(device).requires_grad_()

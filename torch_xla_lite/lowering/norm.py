@@ -187,6 +187,26 @@ def native_batch_norm_functional(
     return output, _saved(center, outs[1]), _saved(invstd, outs[2]), new_mean, new_var
 
 
+@lower("aten::_batch_norm_no_update")
+def batch_norm_no_update(
+    input: jax.Array,
+    weight: jax.Array | None,
+    bias: jax.Array | None,
+    running_mean: jax.Array | None,
+    running_var: jax.Array | None,
+    momentum: float,
+    eps: float,
+    *,
+    outs,
+) -> tuple[jax.Array | None, ...]:
+    """torch's meta function says that there are statistics, which its decomposition leaves out."""
+    output, center, invstd, *_ = _batch_norm(
+        input, weight, bias, running_mean, running_var, False, momentum, eps
+    )
+    reserve = None if outs[3] is None else lax.full(outs[3].shape, 0, outs[3].dtype)
+    return output, _saved(center, outs[1]), _saved(invstd, outs[2]), reserve
+
+
 @lower("aten::native_batch_norm_backward", results="batch_norm_backward")
 def native_batch_norm_backward(
     grad_out: jax.Array,

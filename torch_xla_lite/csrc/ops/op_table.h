@@ -24,6 +24,7 @@ inline constexpr OpFacts kOpTable[] = {
     {.op = "aten::_assert_async", .kernel = "other"},
     {.op = "aten::_assert_async.msg", .kernel = "other"},
     {.op = "aten::_batch_norm_impl_index", .writes_statistics = true},
+    {.op = "aten::_batch_norm_no_update", .is_lowered = true},
     {.op = "aten::_cdist_backward", .is_lowered = true},
     {.op = "aten::_cdist_forward", .is_lowered = true, .one_dtype = "x1 x2"},
     {.op = "aten::_cholesky_solve_helper", .is_lowered = true},

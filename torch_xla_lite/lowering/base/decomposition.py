@@ -250,7 +250,8 @@ def as_array(tensor: torch.Tensor) -> jax.Array:
 def as_numpy(tensor: torch.Tensor) -> np.ndarray:
     """The memory of a CPU tensor, if that is dense."""
     dense = tensor.detach().resolve_conj().resolve_neg().contiguous()
-    as_bytes = dense.view(-1).view(torch.uint8).numpy()
+    # One element counts as contiguous whatever its stride is.
+    as_bytes = dense.as_strided((dense.numel(),), (1,)).view(torch.uint8).numpy()
     return as_bytes.view(registry.OF_TORCH[tensor.dtype]).reshape(tensor.shape)
 
 

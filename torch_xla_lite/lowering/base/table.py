@@ -150,9 +150,9 @@ MODULES: dict[str, str] = {
         aten::linear_backward aten::mm aten::mm.dtype aten::mv aten::vdot
     """,
     "norm": """
-        aten::_native_batch_norm_legit.no_stats aten::_native_batch_norm_legit_functional
-        aten::_native_batch_norm_legit_no_training aten::_weight_norm_interface
-        aten::_weight_norm_interface_backward aten::native_batch_norm
+        aten::_batch_norm_no_update aten::_native_batch_norm_legit.no_stats
+        aten::_native_batch_norm_legit_functional aten::_native_batch_norm_legit_no_training
+        aten::_weight_norm_interface aten::_weight_norm_interface_backward aten::native_batch_norm
         aten::native_batch_norm_backward aten::native_group_norm aten::native_group_norm_backward
         aten::native_layer_norm aten::native_layer_norm_backward
     """,
