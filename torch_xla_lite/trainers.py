@@ -16,6 +16,7 @@ import functools
 import os
 import sys
 import types
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -29,6 +30,7 @@ def register() -> None:
     after_import.call(
         {
             "accelerate.accelerator": _change_accelerate,
+            "accelerate.data_loader": _change_loaders,
             "accelerate.state": _change_processes,
             "transformers.utils.import_utils": _change_transformers,
         }
@@ -58,16 +60,6 @@ def _change_accelerate(accelerator: types.ModuleType) -> None:
         return get_grad_scaler(distributed_type, **options)
 
     accelerator.get_grad_scaler = get_scaler
-    prepare = accelerator.prepare_data_loader
-
-    @functools.wraps(prepare)
-    def prepare_own(*args: Any, **options: Any) -> Any:
-        # By default the first process would read an IterableDataset, and send it to the others.
-        if _are_connected() and options.get("dispatch_batches") is None:
-            options["dispatch_batches"] = False
-        return prepare(*args, **options)
-
-    accelerator.prepare_data_loader = prepare_own
 
 
 def _change_processes(state: types.ModuleType) -> None:
@@ -101,8 +93,24 @@ def _are_connected() -> bool:
     return jax.distributed.is_initialized()
 
 
+def _change_loaders(data_loader: types.ModuleType) -> None:
+    """Lets each process read an IterableDataset: by default the first one does, and sends it."""
+    name = "prepare_data_loader"
+    original = getattr(data_loader, name, None)
+    if original is None:
+        return
+
+    @functools.wraps(original)
+    def prepare(*args: Any, **options: Any) -> Any:
+        if _are_connected() and options.get("dispatch_batches") is None:
+            options["dispatch_batches"] = False
+        return original(*args, **options)
+
+    _replace(name, original, prepare)
+
+
 def _change_transformers(import_utils: types.ModuleType) -> None:
-    """The question whether the device has bfloat16, in all modules that have imported it."""
+    """Lets the question whether the device has bfloat16 be answered."""
     name = "is_torch_bf16_gpu_available"
     original = getattr(import_utils, name, None)
     if original is None:
@@ -111,7 +119,12 @@ def _change_transformers(import_utils: types.ModuleType) -> None:
     def is_available() -> bool:
         return is_device_of_trainers(os.environ) or original()
 
+    _replace(name, original, is_available)
+
+
+def _replace(name: str, original: Callable, changed: Callable) -> None:
+    """Replaces a function in all modules that have it."""
     for module in list(sys.modules.values()):
         # Not by getattr, which would import what transformers imports late.
         if getattr(module, "__dict__", {}).get(name) is original:
-            setattr(module, name, is_available)
+            setattr(module, name, changed)

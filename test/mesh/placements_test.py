@@ -10,8 +10,9 @@ from torch import nn
 
 import torch_xla_lite as txl
 from test.mesh import devices  # noqa: F401  before jax starts
-from torch_xla_lite import _XLAC, batches, debug
+from torch_xla_lite import _XLAC, debug
 from torch_xla_lite.compiler.compiler import compilation_cache
+from torch_xla_lite.lowering.base import decomposition
 from torch_xla_lite.sharding import spec_of
 
 import jax  # isort: skip
@@ -269,9 +270,9 @@ def test_a_loader_spreads_what_the_mesh_calls_a_batch():
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float8_e5m2, torch.bool, torch.complex64])
-def test_rows_of_any_dtype_are_copied_for_jax(dtype: torch.dtype):
+def test_rows_of_any_dtype_are_given_to_jax(dtype: torch.dtype):
     rows = torch.arange(6).view(2, 3).to(dtype)
-    array = batches._as_numpy(rows)
+    array = decomposition.as_numpy(rows)
     assert array.shape == (2, 3)
     assert torch.equal(_XLAC.from_jax(jax.device_put(array)).cpu().float(), rows.float())
 
