@@ -130,8 +130,8 @@ Results Random(Arguments arguments) {
   return results && IsFloat((*results)[0].toTensor()) ? results : Results();
 }
 
-// aten::arange of whole numbers. (end or start, end or start, end, step, dtype,
-// layout, device, pin_memory)
+// aten::arange of whole numbers. (end or start, end or start, end, step, dtype, layout, device,
+// pin_memory)
 Results Range(Arguments arguments) {
   const Arguments numbers = arguments.slice(0, arguments.size() - 4);
   if (!std::ranges::all_of(numbers, &c10::IValue::isInt)) return {};
