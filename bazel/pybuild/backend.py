@@ -56,6 +56,7 @@ def build_editable(
         report = build.build(root, options, os.environ)
     finally:
         _forget_this_environment(root)
+    editable.link(root)
     print(report.line())
     described = metadata.read(root, options.version)
     name = f"{described.name}-{described.version}-{editable.TAG}.whl"

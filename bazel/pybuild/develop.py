@@ -38,6 +38,7 @@ def develop(
         # Errors of the install are reported before the long build.
         editable.check(site)
     report = build.build(root, options, environ, since=since, configured=configured)
+    editable.link(root)
     if not in_place:
         editable.install(root, site, editable.commands_folder(), options.version)
         print(

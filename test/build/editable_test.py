@@ -229,8 +229,11 @@ def test_pip_lists_and_uninstalls_it(environment: Path, root: Path):
 def _import(environment: Path, root: Path, script: str, cwd: Path) -> subprocess.CompletedProcess:
     (site,) = environment.parent.parent.glob("lib/python3*/site-packages")
     editable.install(root, site, environment.parent)
+    return _run([environment, "-c", script], cwd)
+
+
+def _run(command: list[Path | str], cwd: Path) -> subprocess.CompletedProcess:
     environ = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    command = [environment, "-c", script]
     return subprocess.run(
         command, cwd=cwd, env=environ, capture_output=True, text=True, check=False
     )
@@ -289,3 +292,22 @@ def test_nothing_else_of_the_tree_can_be_imported(environment: Path, root: Path)
 
 def test_the_folder_of_packages_is_the_one_of_the_interpreter():
     assert str(editable.site_folder()) in sys.path
+
+
+def test_mypy_finds_the_package(environment: Path, root: Path, tmp_path: Path):
+    (root / "torch_xla_lite" / "py.typed").touch()
+    (root / "torch_xla_lite" / "__init__.py").write_text("count: int = 1\n")
+    (root / "setup.py").touch()
+    editable.link(root)
+    editable.link(root)  # As each build does.
+    script = (
+        "import torch_xla_lite, importlib.util\n"
+        "print(torch_xla_lite.__file__, importlib.util.find_spec('setup'))\n"
+    )
+    done = _import(environment, root, script, tmp_path)
+    assert done.stdout.strip() == f"{root / 'torch_xla_lite' / '__init__.py'} None"
+    (tmp_path / "mine.py").write_text("import torch_xla_lite\ntorch_xla_lite.count = 'two'\n")
+    options = ["--python-executable", environment, "--cache-dir", tmp_path / "cache"]
+    done = _run([sys.executable, "-m", "mypy", *options, "mine.py"], tmp_path)
+    (line, _) = done.stdout.splitlines()
+    assert "mine.py:2: error: Incompatible types" in line

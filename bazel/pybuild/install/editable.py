@@ -5,12 +5,13 @@
 
 It consists of a .pth file, a module, a .dist-info folder like pip's (for `pip list`,
 `pip uninstall` and `importlib.metadata`) and the commands. The .pth file names the root of the
-tree, which type checkers and editors read, and imports the module. The module takes the root off
-the import path: `bazel`, `scripts`, `setup` and `third_party` would be importable, too. Instead it
-adds a finder of the package alone. So every file has one path for all tools, and the tree contains
-nothing of the install. The module that `import torch` calls is a copy, so that torch can be
-imported when the tree is gone. `develop` does not call pip, which takes longer to start than an
-incremental build; the PEP 660 hook packs the same files.
+tree, which pyright and editors read, and imports the module. The module takes the root off the
+import path: `bazel`, `scripts`, `setup` and `third_party` would be importable, too. Instead it adds
+a finder of the package alone, so that Python has one path for every file. mypy reads the import
+path and asks no finder: for it a folder of the tree is there, with nothing but a link to the
+package. The module that `import torch` calls is a copy, so that torch can be imported when the tree
+is gone. `develop` does not call pip, which takes longer to start than an incremental build; the
+PEP 660 hook packs the same files.
 """
 
 import os
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 NAME = "torch_xla_lite"
 PTH = f"__editable__.{NAME}.pth"
 FINDER = f"__editable___{NAME}.py"
+LINKED = "build/editable"  # The folder with the link.
 TAG = "py3-none-any"
 
 _FINDER_TEXT = '''\
@@ -37,6 +39,7 @@ _FINDER_TEXT = '''\
 import sys
 
 ROOT = {root!r}
+LINKED = {linked!r}
 
 
 class Finder:
@@ -48,7 +51,7 @@ class Finder:
             return None
         from importlib.machinery import PathFinder
 
-        found = PathFinder.find_spec(name)
+        found = PathFinder.find_spec(name, [folder for folder in sys.path if folder != LINKED])
         if found is None or found.loader is None or found.origin is None:
             found = PathFinder.find_spec(name, [ROOT])
         if found is None or found.origin is None:
@@ -63,8 +66,8 @@ class Finder:
 
 sys.meta_path.insert(0, Finder)
 # The .pth file added it, for tools that read no Python.
-if sys.path[-1:] == [ROOT]:
-    sys.path.pop()
+if ROOT in sys.path[-2:]:
+    sys.path.remove(ROOT)
 '''
 
 
@@ -202,6 +205,14 @@ def install(root: Path, site: Path, commands: Path, version: str | None = None) 
     temporary.rename(folder)
 
 
+def link(root: Path) -> None:
+    """Makes the link for mypy, where `clean` has removed it."""
+    folder = root / LINKED
+    if not (folder / NAME).is_symlink():
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / NAME).symlink_to(f"../../{NAME}")
+
+
 def uninstall(site: Path) -> list[Path]:
     """Removes the editable install of any tree, for `develop --uninstall`; returns what it was."""
     removed = []
@@ -252,11 +263,11 @@ def _autoload(site: Path) -> Path:
 
 
 def _pth_text(root: Path) -> str:
-    return f"{root}\nimport {FINDER.removesuffix('.py')}\n"
+    return f"{root}\n{root / LINKED}\nimport {FINDER.removesuffix('.py')}\n"
 
 
 def _finder_text(root: Path) -> str:
-    return _FINDER_TEXT.format(name=NAME, root=str(root))
+    return _FINDER_TEXT.format(name=NAME, root=str(root), linked=str(root / LINKED))
 
 
 def _direct_url(root: Path) -> bytes:
