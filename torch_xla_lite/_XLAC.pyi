@@ -78,6 +78,10 @@ def pending_costs() -> tuple[float, float, float, float]:
     """Microseconds of one core that this graph takes by the model of costs: one interpreted run,
     its compilation, loading it from disk, and what a run of the compiled graph takes at least."""
 
+def costs_so_far() -> tuple[float, float]:
+    """Microseconds of one core that interpreting and compiling graphs has taken by the model of
+    costs since clear_cache()."""
+
 def pending_sizes() -> list[tuple[str, float, float, float, float]]:
     """What the costs of its calls depend on: (op, calls, elements of operands, elements of results,
     multiplications) of each."""

@@ -132,7 +132,7 @@ CC_DEPS = {
         "call": (["call.cc", "call.h"], [":mixed_devices", ":op_info", ":words", "//torch_xla_lite/csrc/device:guard",
             "//torch_xla_lite/csrc/tensor:dtype", "//torch_xla_lite/csrc/tensor:tensor_impl", "@torch//:core"]),
         "conditions": (["conditions.cc", "conditions.h"], [":named", "@torch//:core"]),
-        "decode": (["decode.cc", "decode.h"], [":words", "@torch//:core"]),
+        "decode": (["decode.cc", "decode.h"], [":words", "//torch_xla_lite/csrc/tensor:host_view", "@torch//:core"]),
         "kernel_keys": (["kernel_keys.h"], ["@torch//:c10"]),
         "map_tensors": (["map_tensors.h"], ["@torch//:core"]),
         "mixed_devices": (["mixed_devices.cc", "mixed_devices.h"], [":op_info", "@torch//:core"]),

@@ -42,6 +42,10 @@ if name == "trainer":
     compile.import_torchvision()
     import transformers
     transformers.Trainer
+if name == "plots":
+    import matplotlib.pyplot
+if name == "prompt":
+    import IPython.core.interactiveshell
 torch.ones(1).to(device).sum().item()
 def seconds():
     of = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]

@@ -1,8 +1,11 @@
 """Classifies images: workers load them, a progress bar shows the loss, a schedule sets the rate."""
 
+import io
+
 import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
+from tqdm import tqdm
 
 
 def run(device: str, steps: int) -> list[float]:
@@ -15,8 +18,9 @@ def run(device: str, steps: int) -> list[float]:
     ).to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=0.05, total_steps=steps)
-    losses, bar = [], ""
-    for x, y in loader:
+    losses = []
+    bar = tqdm(loader, file=io.StringIO())
+    for x, y in bar:
         optimizer.zero_grad()
         loss = nn.functional.cross_entropy(model(x.to(device)), y.to(device))
         loss.backward()
@@ -24,6 +28,6 @@ def run(device: str, steps: int) -> list[float]:
         optimizer.step()
         schedule.step()
         losses.append(loss.item())
-        bar = f"{len(losses)}/{steps} loss {losses[-1]:.3f}"
-    assert bar.startswith(f"{steps}/{steps}")
+        bar.set_postfix(loss=losses[-1])
+    assert bar.n == steps and f"loss={losses[-1]:.3g}" in bar.postfix
     return losses

@@ -1,6 +1,7 @@
 """A graph that is met for the first time is interpreted, with the results that it is to have."""
 
 import gc
+import math
 import time
 
 import pytest
@@ -180,6 +181,34 @@ def test_results_are_those_of_the_cpu(name):
         results.append([item.cpu() for item in result])
     torch.testing.assert_close(*results, rtol=1e-5, atol=1e-5)
     assert counts()[0] > 0
+
+
+# Also those that float32 cannot have.
+_NUMBERS = [2, 0.1, 3.5e38, -1e300, 16777217, 2**53 + 1, 1e-46, math.inf, math.nan, True]
+_OF_NUMBERS = {
+    "add": lambda x, number: torch.add(x, number, alpha=3),
+    "rsub": lambda x, number: number - x,
+    "div": lambda x, number: number / x,
+    "remainder": lambda x, number: x % number,
+    "gt": lambda x, number: x > number,
+    "where": lambda x, number: torch.where(x > 0, number, x),
+    "copysign": torch.copysign,
+    "xlogy": torch.xlogy,
+    "mul_": lambda x, number: (x + 1).mul_(number),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64], ids=str)
+@pytest.mark.parametrize("name", _OF_NUMBERS)
+def test_numbers_are_rounded_as_on_the_cpu(name, dtype):
+    x = torch.tensor([-2.5, 0.3, 7]).to(dtype)
+    for number in _NUMBERS:
+        if name == "mul_" and dtype == torch.int64 and not isinstance(number, int):
+            continue
+        expected = _OF_NUMBERS[name](x, number)
+        actual = _OF_NUMBERS[name](x.jax(), number).cpu()
+        torch.testing.assert_close(actual, expected, rtol=0, atol=0, equal_nan=True)
+    assert debug.metrics()["compiles"] == 0
 
 
 @pytest.mark.parametrize("function", [torch.sin, torch.sgn, torch.linalg.inv, torch.special.i0])

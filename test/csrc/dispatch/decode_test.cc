@@ -56,6 +56,36 @@ TEST(CallPlan, ARuntimeNumberInATensorsPlaceHasItsDtype) {
   EXPECT_TRUE(stack[1].toTensor().unsafeGetTensorImpl()->is_wrapped_number());
 }
 
+TEST(CallPlan, ABorrowedNumberViewsTheScalarInItsDtype) {
+  CallPlan plan(Schema("aten::add", "Tensor"),
+                Words{Head(Tag::kTensor),
+                      Head(Tag::kScalar, static_cast<uint64_t>(at::kDouble) | kWrappedNumber),
+                      Head(Tag::kScalar, static_cast<uint64_t>(at::kDouble))});
+  plan.BorrowNumbers(at::kFloat);
+  // Arguments that are numbers stay as they are.
+  EXPECT_EQ(plan.scalar_dtypes(), (std::vector<at::ScalarType>{at::kFloat, at::kDouble}));
+  std::vector<at::Tensor> operands{Empty()};
+  float other = 0.1f;
+  double alpha = 0.1;
+  Stack stack;
+  plan.Fill(operands, std::vector<ScalarView>{{at::kFloat, &other}, {at::kDouble, &alpha}}, &stack);
+  EXPECT_EQ(stack[1].toTensor().const_data_ptr(), &other);
+  EXPECT_EQ(stack[1].toTensor().scalar_type(), at::kFloat);
+  EXPECT_TRUE(stack[1].toTensor().unsafeGetTensorImpl()->is_wrapped_number());
+  EXPECT_EQ(stack[2].toScalar().toDouble(), 0.1);
+}
+
+TEST(CallPlan, ANumberIsBorrowedOnlyIfItIsPythonsAndReal) {
+  for (const uint64_t number : {static_cast<uint64_t>(at::kDouble),
+                                static_cast<uint64_t>(at::kComplexDouble) | kWrappedNumber}) {
+    CallPlan plan(Schema("aten::mul", "Tensor"),
+                  Words{Head(Tag::kTensor), Head(Tag::kScalar, number)});
+    const std::vector<at::ScalarType> before = plan.scalar_dtypes();
+    plan.BorrowNumbers(at::kFloat);
+    EXPECT_EQ(plan.scalar_dtypes(), before);
+  }
+}
+
 TEST(CallPlan, ReadsListsWithMissingTensors) {
   CallPlan plan(Schema("aten::index", "Tensor"), Words{Head(Tag::kTensor), Head(Tag::kList, 2),
                                                        Head(Tag::kNone), Head(Tag::kTensor)});

@@ -56,6 +56,17 @@ TEST_F(TieringTest, AGraphIsCompiledWhenItsRunsHaveCostAsMuchAsThat) {
   EXPECT_EQ(RunsUntilCompiled(Chain(30)), 10u);
 }
 
+TEST_F(TieringTest, CountsWhatItsDecisionsCost) {
+  EXPECT_EQ(RunsUntilCompiled(Chain(2)), 10u);
+  EXPECT_EQ(tiering_.interpreted(), 10 * 20);
+  EXPECT_EQ(tiering_.compiled(), 200);
+  // Compiling this pays in no case.
+  tiering_.Decide(Chain(1));
+  EXPECT_EQ(tiering_.interpreted(), 10 * 20 + 10);
+  tiering_.Clear();
+  EXPECT_EQ(tiering_.interpreted() + tiering_.compiled(), 0);
+}
+
 TEST_F(TieringTest, AProgramPaysAtMostTwiceWhatIsBest) {
   const ir::Graph graph = Chain(5);
   const Costs costs = model_.Of(ir::Describe(graph.key));

@@ -6,6 +6,8 @@
 #include <c10/util/complex.h>
 
 #include <algorithm>
+#include <bit>
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -44,6 +46,31 @@ c10::ScalarType StoredType(c10::ScalarType dtype) {
   if (c10::isFloatingType(dtype)) return c10::ScalarType::Double;
   const bool is_own = dtype == c10::ScalarType::Bool || dtype == c10::ScalarType::UInt64;
   return is_own ? dtype : c10::ScalarType::Long;
+}
+
+// A scalar that is stored as `from`, as `to`. Converts as torch converts tensors: without a check.
+ScalarView View(Number& number, c10::ScalarType from, c10::ScalarType to) {
+  if (from == to) return {StoredType(from), number.words};
+  const bool is_float = from == c10::ScalarType::Double;
+  const auto real = std::bit_cast<double>(number.words[0]);
+  const auto integer = static_cast<int64_t>(number.words[0]);
+  if (to == c10::ScalarType::Double) {
+    number.words[0] = std::bit_cast<uint64_t>(static_cast<double>(integer));
+  } else {
+    const float rounded = is_float ? static_cast<float>(real) : static_cast<float>(integer);
+    std::memcpy(number.words, &rounded, sizeof(rounded));
+  }
+  return {to, number.words};
+}
+
+// The dtype to which torch would convert the numbers of a call, in each of its runs: this one saves
+// a third of the time of a small op. Numbers of 16-bit floats keep their digits.
+std::optional<c10::ScalarType> DtypeOfNumbers(const c10::OperatorHandle& op,
+                                              std::span<const ir::Shape* const> outputs) {
+  if (!op.hasTag(at::Tag::pointwise) || outputs.size() != 1) return std::nullopt;
+  const c10::ScalarType dtype = tensor::ScalarTypeOf(outputs[0]);
+  const bool is_wide = dtype == c10::ScalarType::Float || dtype == c10::ScalarType::Double;
+  return is_wide ? std::optional(dtype) : std::nullopt;
 }
 
 // Whether a 16-bit float meets another dtype.
@@ -156,6 +183,9 @@ CpuCall::CpuCall(const ir::Signature& signature) : signature_(signature) {
   // The first word belongs to the recorder.
   const auto arguments = std::span<const uint64_t>(signature.words).subspan(1);
   call_.emplace(*op, arguments, CallPlan::Rest::kIgnored);
+  scalar_dtypes_ = call_->plan().scalar_dtypes();
+  const auto dtype = DtypeOfNumbers(*op, signature.outputs);
+  if (dtype && kernel_ == nullptr && complete_ == nullptr) call_->BorrowNumbers(*dtype);
   index_ = dispatch::FindIndexArguments(*op);
   needs_dense_operand_ = facts.dense_operand;
   // A graph has no strides: contiguous() records nothing, so kernels that torch calls with
@@ -231,10 +261,10 @@ std::vector<at::Tensor> CpuCall::Results(std::span<const at::Tensor> operands,
   std::vector<Number> numbers(dtypes.size());
   std::vector<ScalarView> views;
   for (size_t i = 0; i < dtypes.size(); ++i) {
-    const size_t size = c10::isComplexType(dtypes[i]) ? 2 : 1;
+    const size_t size = c10::isComplexType(scalar_dtypes_[i]) ? 2 : 1;
     if (scalars.size() < size) throw UnexpectedResults(signature_.op);
     std::ranges::copy(scalars.first(size), numbers[i].words);
-    views.push_back({StoredType(dtypes[i]), numbers[i].words});
+    views.push_back(View(numbers[i], scalar_dtypes_[i], dtypes[i]));
     scalars = scalars.subspan(size);
   }
   // The rest are seed and offset of a generator.

@@ -70,6 +70,8 @@ class CpuCall final : public ir::Signature::Derived {
   Completion complete_ = nullptr;
   // Draws the numbers of a random op.
   Draw draw_ = nullptr;
+  // Of the scalars, as the nodes have them. The kernel may take them in others.
+  std::vector<c10::ScalarType> scalar_dtypes_;
   std::optional<dispatch::IndexArguments> index_;
   bool needs_dense_operand_ = false;
   bool takes_any_strides_ = false;

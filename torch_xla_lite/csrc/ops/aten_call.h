@@ -56,6 +56,7 @@ class AtenCall {
 
   const c10::OperatorHandle& op() const { return op_; }
   const CallPlan& plan() const { return plan_; }
+  void BorrowNumbers(c10::ScalarType dtype) { plan_.BorrowNumbers(dtype); }
 
   // Calls the kernel. `outputs` are the defined ones in order, list outputs flattened. Raises what
   // the kernel raises, and what Check() and CheckResult() do.

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "torch_xla_lite/csrc/ops/words.h"
+#include "torch_xla_lite/csrc/tensor/host_view.h"
 
 namespace torch_xla_lite::dispatch {
 
@@ -280,8 +281,12 @@ IValue CallPlan::Make(const Argument& argument, std::span<const at::Tensor> oper
     case Source::kFloat:
       return ToScalar(scalars[argument.index]).toDouble();
     case Source::kNumberTensor: {
-      at::Tensor tensor = at::detail::scalar_tensor_static(ToScalar(scalars[argument.index]),
-                                                           argument.dtype, at::kCPU);
+      const ScalarView& scalar = scalars[argument.index];
+      at::Tensor tensor(
+          argument.borrowed
+              // No kernel writes to a number.
+              ? tensor::HostView(argument.dtype, {}, const_cast<void*>(scalar.data))
+              : at::detail::scalar_tensor_static(ToScalar(scalar), argument.dtype, at::kCPU));
       tensor.unsafeGetTensorImpl()->set_wrapped_number(argument.wrapped);
       return tensor;
     }
@@ -312,6 +317,16 @@ IValue CallPlan::Make(const Argument& argument, std::span<const at::Tensor> oper
     }
   }
   TORCH_INTERNAL_ASSERT(false, "unknown source of an argument");
+}
+
+void CallPlan::BorrowNumbers(c10::ScalarType dtype) {
+  for (Argument& argument : arguments_) {
+    const bool is_number =
+        argument.dtype == c10::ScalarType::Double || argument.dtype == c10::ScalarType::Long;
+    if (argument.source != Source::kNumberTensor || !argument.wrapped || !is_number) continue;
+    argument.borrowed = true;
+    argument.dtype = scalar_dtypes_[argument.index] = dtype;
+  }
 }
 
 void CallPlan::Fill(std::span<const at::Tensor> operands, std::span<const ScalarView> scalars,

@@ -51,6 +51,10 @@ class CallPlan {
   size_t scalar_count() const { return scalar_dtypes_.size(); }
   const std::vector<c10::ScalarType>& scalar_dtypes() const { return scalar_dtypes_; }
 
+  // Fill() then makes tensors of this dtype of Python's real numbers, as type promotion would. They
+  // view the memory of the scalars, which are expected in this dtype.
+  void BorrowNumbers(c10::ScalarType dtype);
+
   // Appends all arguments of the call to `stack`.
   void Fill(std::span<const at::Tensor> operands, std::span<const ScalarView> scalars,
             torch::jit::Stack* stack) const;
@@ -73,6 +77,7 @@ class CallPlan {
     Source source = Source::kConstant;
     c10::ScalarType dtype = c10::ScalarType::Undefined;  // of kNumberTensor
     bool wrapped = false;                                // kNumberTensor represents a Python number
+    bool borrowed = false;                               // and views scalars[index]
     uint32_t index = 0;
     c10::IValue constant;
     std::vector<Argument> items;

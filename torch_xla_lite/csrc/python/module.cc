@@ -230,6 +230,7 @@ PYBIND11_MODULE(_XLAC, module) {
       "refuse_reads", [](bool refuses) { return Runtime::Get().RefuseReads(refuses); },
       py::arg("refuses"));
   module.def("pending_costs", &PendingCosts);
+  module.def("costs_so_far", [] { return Runtime::Get().costs_so_far(); });
   module.def("pending_sizes", &PendingSizes);
   module.def("set_costs", &SetCosts, py::arg("ops"), py::arg("graph"));
   module.def("interpreted_lines", [] {

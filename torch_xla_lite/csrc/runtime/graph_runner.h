@@ -34,8 +34,7 @@ enum class CompileWhen {
   // At once: the first time that it runs.
   kFirst,
   // When its interpreted runs have cost as much as that (tiering.h). A model decides, not a clock,
-  // so
-  // that a program gives the same bits in each run.
+  // so that a program gives the same bits in each run.
   kRepeated,
   // As kRepeated, but compiled by another thread; until then the graph is interpreted. How often
   // depends on timing.
@@ -52,6 +51,7 @@ class GraphRunner {
   // executor throws.
   std::vector<ir::Ref<ir::Buffer>> Run(ir::Graph* graph, Executor& executor, bool may_interpret);
   CostModel& costs() { return costs_; }
+  const Tiering& tiering() const { return tiering_; }
   // Forgets all executables, and how often graphs ran.
   void Clear();
 

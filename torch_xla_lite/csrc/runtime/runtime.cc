@@ -280,6 +280,11 @@ bool Runtime::RefusesReads() const { return refuses_reads; }
 
 CostModel& Runtime::costs() { return runner_->costs(); }
 
+std::pair<double, double> Runtime::costs_so_far() const {
+  const Tiering& tiering = runner_->tiering();
+  return {tiering.interpreted(), tiering.compiled()};
+}
+
 void Runtime::ClearCache() {
   const SyncScope sync(this);
   runner_->Clear();

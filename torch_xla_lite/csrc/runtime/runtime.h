@@ -27,6 +27,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "torch_xla_lite/csrc/ir/mutex.h"
@@ -82,6 +83,8 @@ class Runtime {
   void set_compile_when(CompileWhen value);
   // What graphs are expected to cost.
   CostModel& costs();
+  // What has run since ClearCache, by that model, in microseconds: interpreted, and compiled.
+  std::pair<double, double> costs_so_far() const;
 
   // How many pending ops of a thread start a graph that nothing else has started; 0: no limit.
   void set_most_pending(size_t value) { most_pending_ = value; }

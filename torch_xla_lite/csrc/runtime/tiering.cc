@@ -15,12 +15,21 @@ Tiering::Decision Tiering::Decide(const ir::Graph& graph) {
     runs = runs_.Insert(structure, ir::MakeRef<Runs>(model_.Of(ir::Describe(graph.key))));
   }
   const Costs& costs = runs->costs;
-  if (std::isinf(costs.interpretation)) return Decision::kCompile;
-  if (costs.interpretation <= costs.execution) return Decision::kInterpret;
-  if (runs->spent >= costs.compilation) return Decision::kCompile;
+  const bool pays = costs.interpretation > costs.execution;
+  if (std::isinf(costs.interpretation) || (pays && runs->spent >= costs.compilation)) {
+    compiled_ += costs.compilation;
+    return Decision::kCompile;
+  }
+  interpreted_ += costs.interpretation;
+  if (!pays) return Decision::kInterpret;
   const bool seeks = runs->spent >= costs.load && !std::exchange(runs->was_sought, true);
   runs->spent += costs.interpretation;
   return seeks ? Decision::kLoad : Decision::kInterpret;
+}
+
+void Tiering::Clear() {
+  runs_.Clear();
+  interpreted_ = compiled_ = 0;
 }
 
 }  // namespace torch_xla_lite::runtime

@@ -41,7 +41,10 @@ class Tiering {
 
   // Counts one more run, unless it is compiled. It stays so if it cannot be compiled.
   Decision Decide(const ir::Graph& graph);
-  void Clear() { runs_.Clear(); }
+  // What its decisions have cost, by the model.
+  double interpreted() const { return interpreted_; }
+  double compiled() const { return compiled_; }
+  void Clear();
 
  private:
   struct Runs : ir::RefCounted {
@@ -59,6 +62,8 @@ class Tiering {
   // By hashes: graphs with the same hash count together, which changes when they are compiled and
   // nothing else.
   ir::RecentTable<Runs> runs_{kMost};
+  double interpreted_ = 0;
+  double compiled_ = 0;
 };
 
 }  // namespace torch_xla_lite::runtime

@@ -73,8 +73,8 @@ def has_host_memory() -> bool:
 def has_threefry() -> bool:
     """Whether csrc/kernels/threefry.h draws what jax does: jax has its default generator, and one
     device, a CPU."""
-    is_threefry = jax.config.jax_default_prng_impl == "threefry2x32"
-    is_default = is_threefry and jax.config.jax_threefry_partitionable
+    # Called for each graph that is interpreted: jax.config takes twice as long.
+    is_default = jax.default_prng_impl.value == "threefry2x32" and jax.threefry_partitionable.value
     return is_default and has_host_memory() and current() is None
 
 
