@@ -61,16 +61,11 @@ configure_bazel
 # Not exported: Bazel writes the variables of its client to its event file. Only run_bazel gets them.
 tokens=(TORCH_XLA_LITE_REMOTE_CACHE_READ_TOKEN TORCH_XLA_LITE_REMOTE_CACHE_WRITE_TOKEN)
 export -n "${tokens[@]}"
-with_cache() (
+run_bazel() (
   export "${tokens[@]}"
   exec "$ENVIRONMENT/bin/python" -m bazel.pybuild.commands.run_bazel "$@"
 )
-
-call=("$BAZEL")
-if [[ -n ${TORCH_XLA_LITE_REMOTE_CACHE:-} ]]; then
-  call=(with_cache)
-  options+=(--config=remote-cache)
-fi
+[[ -n ${TORCH_XLA_LITE_REMOTE_CACHE:-} ]] && options+=(--config=remote-cache)
 if [[ -n ${CI:-} && ${CI,,} != false && $CI != 0 ]]; then
   sandbox=$("$BAZEL" info install_base 2>/dev/null)/linux-sandbox
   if "$sandbox" -N -- /bin/true 2>/dev/null; then
@@ -107,7 +102,7 @@ trap 'rm -f "$events"' EXIT
 code=0
 # With a cache by gRPC, the paths of logs would be those of the server.
 events_options=("--build_event_json_file=$events" --nobuild_event_json_file_path_conversion)
-"${call[@]}" test "${options[@]}" --keep_going "${events_options[@]}" "$@" "${targets[@]}" || code=$?
+run_bazel test "${options[@]}" --keep_going "${events_options[@]}" "$@" "${targets[@]}" || code=$?
 say "CPU seconds of this machine: $((($(cpu_ticks) - ticks) / $(getconf CLK_TCK)))"
 "$ENVIRONMENT/bin/python" scripts/ci/hit_rate.py "$events" || code=$((code == 0 ? 1 : code))
 "$ENVIRONMENT/bin/python" -m bazel.test_summary "$events" || code=$((code == 0 ? 1 : code))

@@ -22,6 +22,7 @@ from bazel.pybuild.options import Options
 FILE = ".bazelrc.generated"
 STATE = f"{FILE}.json"
 REMOTE_CACHE = f"{FILE}.remote-cache"
+HEADERS = Path("build", "headers")  # Those that a front end has installed for one build.
 
 
 class State(NamedTuple):
@@ -84,8 +85,8 @@ def _ensure_settings(
     root: Path, bazel: Path, options: Options, environ: Mapping[str, str]
 ) -> State:
     wanted = (*packages.BUILT_AGAINST, packages.LIBRARY)
-    folders_of_packages = [*packages.search_path(), str(root / packages.KEPT)]
-    installed = packages.kept(root, packages.installed(wanted, folders_of_packages))
+    folders_of_packages = [*packages.search_path(), str(root / HEADERS)]
+    installed = keep_headers(root, packages.installed(wanted, folders_of_packages))
     cache = folders.home(environ)
     now = facts.collect(root, bazel, installed, cache, options, environ)
     current = read(root)
@@ -122,6 +123,24 @@ def _ensure_settings(
     if current is None or current.cuda != decision:
         print(f"torch_xla_lite: CUDA kernels: {decision.line}", flush=True)
     return state
+
+
+def keep_headers(
+    root: Path, installed: Mapping[str, packages.Package]
+) -> Mapping[str, packages.Package]:
+    """Copies the headers of pybind11 into the tree if a front end has installed them for one build
+    alone: later builds need them, too. Returns the packages with their places then."""
+    headers, folder = installed.get("pybind11"), root / HEADERS
+    if headers is None or not packages.is_temporary(headers.info.parent, os.environ):
+        return installed
+    if headers.info.parent == folder or headers.info.is_relative_to(sys.prefix):
+        return installed
+    import shutil
+
+    shutil.rmtree(folder, ignore_errors=True)
+    for name in (headers.info.name, "pybind11"):
+        shutil.copytree(headers.info.parent / name, folder / name)
+    return {**installed, "pybind11": headers._replace(info=folder / headers.info.name)}
 
 
 def _ensure_remote_cache(

@@ -334,3 +334,20 @@ def test_only_a_bazel_of_debian_has_replaced_modules(tree: _Tree):
     settings = tree.ensure().settings
     assert "--enable_bzlmod" in settings
     assert "--override_module" not in settings
+
+
+def test_headers_of_one_build_are_kept_in_the_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    site = tmp_path / "pip-build-env-a1b2c3d_" / "site-packages"
+    info = site / "pybind11-3.1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "RECORD").touch()
+    (site / "pybind11" / "include").mkdir(parents=True)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    found = packages.installed(["pybind11"], [str(site)])
+    kept = configure.keep_headers(tmp_path / "tree", found)["pybind11"]
+    assert kept.info == tmp_path / "tree" / "build" / "headers" / info.name
+    assert (kept.info.parent / "pybind11" / "include").is_dir()
+    assert (kept.version, kept.changed_ns) == ("3.1.0", found["pybind11"].changed_ns)
+    # Where it lasts, it is left there.
+    lasting = packages.installed(["pybind11"], [str(kept.info.parent)])
+    assert configure.keep_headers(tmp_path / "other", lasting) == lasting

@@ -140,18 +140,3 @@ def test_without_torch_nothing_is_requested(tmp_path: Path, monkeypatch: pytest.
 
 def test_requirements_txt_pins_all_that_the_code_is_built_against():
     assert set(packages.BUILT_AGAINST) <= set(packages.wanted(ROOT))
-
-
-def test_headers_of_one_build_are_kept_in_the_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    site = tmp_path / "pip-build-env-a1b2c3d_" / "site-packages"
-    info = _install(site, "pybind11", "3.1.0")
-    (site / "pybind11" / "include").mkdir(parents=True)
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    found = packages.installed(["pybind11"], [str(site)])
-    kept = packages.kept(tmp_path / "tree", found)["pybind11"]
-    assert kept.info == tmp_path / "tree" / "build" / "headers" / info.name
-    assert (kept.info.parent / "pybind11" / "include").is_dir()
-    assert (kept.version, kept.changed_ns) == ("3.1.0", found["pybind11"].changed_ns)
-    # Where it lasts, it is left there.
-    lasting = packages.installed(["pybind11"], [str(kept.info.parent)])
-    assert packages.kept(tmp_path / "other", lasting) == lasting

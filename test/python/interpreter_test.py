@@ -184,14 +184,13 @@ def test_results_are_those_of_the_cpu(name):
 
 
 # Also those that float32 cannot have.
-_NUMBERS = [2, 0.1, 3.5e38, -1e300, 16777217, 2**53 + 1, 1e-46, math.inf, math.nan, True]
+_NUMBERS = [2, 0.1, 3.5e38, -1e300, 16777217, 2**53 + 1, 1e-46, math.inf, math.nan]
 _OF_NUMBERS = {
     "add": lambda x, number: torch.add(x, number, alpha=3),
     "rsub": lambda x, number: number - x,
     "div": lambda x, number: number / x,
     "remainder": lambda x, number: x % number,
     "gt": lambda x, number: x > number,
-    "where": lambda x, number: torch.where(x > 0, number, x),
     "copysign": torch.copysign,
     "xlogy": torch.xlogy,
     "mul_": lambda x, number: (x + 1).mul_(number),
@@ -201,6 +200,7 @@ _OF_NUMBERS = {
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64], ids=str)
 @pytest.mark.parametrize("name", _OF_NUMBERS)
 def test_numbers_are_rounded_as_on_the_cpu(name, dtype):
+    costs.register()  # So small a graph is never compiled.
     x = torch.tensor([-2.5, 0.3, 7]).to(dtype)
     for number in _NUMBERS:
         if name == "mul_" and dtype == torch.int64 and not isinstance(number, int):

@@ -1,11 +1,12 @@
-"""Trains a small convolutional network on scikit-learn's scans of handwritten digits.
+"""Trains a small convolutional network on scikit-learn's handwritten digits.
 
-    python -m torch_xla_lite.examples.digits                      # on XLA
-    python -m torch_xla_lite.examples.digits --device jax cpu     # and on PyTorch's CPU kernels
+    python -m torch_xla_lite.examples.digits                    # on XLA
+    python -m torch_xla_lite.examples.digits --device jax cpu   # and on the CPU
 
-It is an ordinary PyTorch script; only the import and the name of the device are specific to XLA. It
-ends with a table: device, accuracy on the test images, time per step, graphs compiled by XLA, and
-ops that fell back to the CPU's kernels. Exit code 0; 1 if an accuracy is below 97 %.
+It is an ordinary PyTorch script; only the import and the name of the device are
+specific to XLA. It ends with a table: device, accuracy on the test images, time
+per step, graphs compiled by XLA, and ops that fell back to the CPU's kernels.
+Exit code 0; 1 if an accuracy is below 97 %.
 """
 
 from __future__ import annotations

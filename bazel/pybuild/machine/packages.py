@@ -16,9 +16,6 @@ from bazel.pybuild.machine.find_bazel import which
 # The build reads headers, symbols or version numbers of these.
 BUILT_AGAINST = ("torch", "jax", "jaxlib", "pybind11")
 
-# Where headers of an isolated build are kept.
-KEPT = Path("build", "headers")
-
 # The package of the library wheel, to which a Python-only wheel is linked.
 LIBRARY = "torch-xla-lite-lib"
 
@@ -77,23 +74,6 @@ def is_temporary(prefix: Path, environ: Mapping[str, str]) -> bool:
             is_random = re.fullmatch(r"(tmp|.*-)[a-z0-9_]{8}", name)
             return bool(is_random) and not (active and os.path.realpath(active) == str(place))
     return False
-
-
-def kept(root: Path, installed: Mapping[str, Package]) -> dict[str, Package]:
-    """The packages, with the headers of pybind11 in a folder of the tree if a front end has
-    installed them for one build alone: later builds need them, too."""
-    found = dict(installed)
-    headers, folder = found.get("pybind11"), root / KEPT
-    if headers is None or not is_temporary(headers.info.parent, os.environ):
-        return found
-    if headers.info.parent == folder or headers.info.is_relative_to(sys.prefix):
-        return found
-    import shutil
-
-    shutil.rmtree(folder, ignore_errors=True)
-    for name in (headers.info.name, "pybind11"):
-        shutil.copytree(headers.info.parent / name, folder / name)
-    return {**found, "pybind11": headers._replace(info=folder / headers.info.name)}
 
 
 def _of_environment(folders: list[str]) -> list[str]:

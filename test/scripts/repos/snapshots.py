@@ -26,7 +26,6 @@ _NOT_STATE = {
     *("index.lock", "HEAD.lock", "config.lock", "commondir", "gitdir", OWN_FILES),
 }
 _OBJECT_ID = re.compile(rb"\b[0-9a-f]{40}\b")
-_NO_OBJECT = "0" * 40
 _ENVIRON = {
     "PATH": os.environ["PATH"],
     "HOME": "/nonexistent",
