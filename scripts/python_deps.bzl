@@ -30,6 +30,7 @@ PYTHON_DEPS = {
             "//torch_xla_lite:communication", "//torch_xla_lite/compiler:compiler", "//torch_xla_lite/compiler:tracing",
             "//torch_xla_lite/lowering/base:registry", "//torch_xla_lite:sharding"],
         "peers": [":build", ":clones", ":harness", "//bazel/pybuild/why:execution_log"],
+        "reads": [":harness", "//torch_xla_lite:__init__"],
         "runtime": [":harness", "//torch_xla_lite:__init__", "//torch_xla_lite/examples:jax_models",
             "//torch_xla_lite/examples:models"],
         "threads": [":compile", ":harness", "//torch_xla_lite:__init__"],

@@ -3,6 +3,7 @@
 #include <ATen/core/stack.h>
 #include <c10/core/DefaultDtype.h>
 #include <c10/core/ScalarType.h>
+#include <c10/util/SmallVector.h>
 #include <c10/util/complex.h>
 
 #include <algorithm>
@@ -259,7 +260,7 @@ std::vector<at::Tensor> CpuCall::Results(std::span<const at::Tensor> operands,
                                          bool may_overwrite) const {
   const std::vector<c10::ScalarType>& dtypes = call_->plan().scalar_dtypes();
   std::vector<Number> numbers(dtypes.size());
-  std::vector<ScalarView> views;
+  c10::SmallVector<ScalarView, 2> views;
   for (size_t i = 0; i < dtypes.size(); ++i) {
     const size_t size = c10::isComplexType(scalar_dtypes_[i]) ? 2 : 1;
     if (scalars.size() < size) throw UnexpectedResults(signature_.op);

@@ -49,20 +49,23 @@ at::Tensor Owned(at::Tensor tensor) {
 class Lifetimes {
  public:
   explicit Lifetimes(const ir::Graph& graph, const ir::Description& description)
-      : graph_(graph), steps_(description.steps), last_use_(steps_.size()) {
+      : graph_(graph), steps_(description.steps), last_use_(steps_.size()), freed_(steps_.size()) {
     for (uint32_t i = 0; i < steps_.size(); ++i) {
       last_use_[i] = i;
       for (const ir::Position operand : steps_[i].operands) last_use_[operand.step] = i;
     }
     for (const ir::Position root : description.roots) last_use_[root.step] = kForEver;
-    freed_.resize(steps_.size());
     for (uint32_t i = 0; i < steps_.size(); ++i) {
-      if (last_use_[i] != kForEver) freed_[last_use_[i]].push_back(i);
+      if (last_use_[i] == kForEver) continue;
+      freed_[i].next = std::exchange(freed_[last_use_[i]].first, i);
     }
   }
 
-  // The steps whose results are not needed after step `i`; its own may be among them.
-  std::span<const uint32_t> FreedAfter(uint32_t i) const { return freed_[i]; }
+  // Calls `free` with each step whose results are not needed after step `i`, which may be `i`.
+  template <typename Free>
+  void ForEachFreedAfter(uint32_t i, Free free) const {
+    for (uint32_t step = freed_[i].first; step != kForEver; step = freed_[step].next) free(step);
+  }
 
   // A write through several views is a write for each: y = v(x), y' = w(y, value), x' = v(x, y').
   // If step `i` is such a w, this is the base x, which it may overwrite, as the next step does.
@@ -90,7 +93,12 @@ class Lifetimes {
   const ir::Graph& graph_;
   const std::vector<ir::Step>& steps_;
   std::vector<uint32_t> last_use_;
-  std::vector<std::vector<uint32_t>> freed_;
+  // The steps that each step frees: a list, in which each step is once.
+  struct Freed {
+    uint32_t first = kForEver;
+    uint32_t next = kForEver;
+  };
+  std::vector<Freed> freed_;
 };
 
 const CpuCall& CallOf(const ir::Signature& signature) {
@@ -130,7 +138,7 @@ std::vector<at::Tensor> Interpreter::Run(const ir::Graph& graph, std::vector<at:
     for (const ir::Position operand : step.operands) {
       operands.push_back(results[operand.step][operand.output]);
     }
-    for (const uint32_t done : lifetimes.FreedAfter(i)) results[done].clear();
+    lifetimes.ForEachFreedAfter(i, [&](uint32_t done) { results[done].clear(); });
     const bool overwrites = !operands.empty() && may_overwrite(operands[0], i);
     results[i] = RunCall(*graph.nodes[i], std::move(operands), overwrites);
   }

@@ -19,6 +19,7 @@ with target.portable():               # lowerings for a program that runs on any
 """
 
 import contextlib
+import functools
 from collections.abc import Iterator
 from contextvars import ContextVar
 
@@ -63,7 +64,11 @@ def platform() -> str:
     if is_portable():
         return "any"
     mesh = current()
-    return jax.default_backend() if mesh is None else mesh.devices.flat[0].platform
+    return _default_platform() if mesh is None else mesh.devices.flat[0].platform
+
+
+# It does not change, and each graph that is interpreted asks for it.
+_default_platform = functools.cache(jax.default_backend)
 
 
 def has_host_memory() -> bool:

@@ -1,0 +1,129 @@
+"""Measures loops that read a value after few operations, beside eager.
+
+    python -m scripts.bench.reads                  # about a minute
+    python -m scripts.bench.reads --json result.json
+
+Each loop runs alternately on device jax and in torch's eager mode, with one thread, in microseconds
+of processor time. Graphs are compiled when that pays by the model, as in any program: here never.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import torch
+
+import torch_xla_lite  # noqa: F401
+from scripts.bench import harness
+
+ROUNDS = 61
+Loop = Callable[[], object]
+
+
+def main() -> None:
+    """Runs the command line."""
+    options = harness.arguments(__doc__).parse_args()
+    torch.set_num_threads(1)
+    report = harness.Report(harness.machine(threads=1))
+    report.add("A value is read after so many operations on 4 x 4", [*map(_chain, (1, 2, 3, 10))])
+    report.add("Programs that read in loops", [_row(name, *of) for name, of in PROGRAMS.items()])
+    report.write(options.json)
+
+
+def _chain(length: int) -> harness.Row:
+    def make(device: str) -> Loop:
+        x = torch.randn(4, 4).to(device)
+
+        def run() -> float:
+            y = x
+            for i in range(length - 1):
+                y = y * 2 if i % 2 else y + 1
+            return y.sum().item()
+
+        return run
+
+    return _row(str(length), make, 100, 1.2 if length >= 10 else 2.5)
+
+
+def _row(name: str, make: Callable[[str], Loop], calls: int, goal: float) -> harness.Row:
+    """Microseconds of a call, which is made `calls` times in each round."""
+
+    def contender(device: str) -> harness.Contender:
+        run = make(device)
+        for _ in range(calls):
+            run()
+        return lambda: harness.timed(lambda: [run() for _ in range(calls)], time.process_time)
+
+    seconds = harness.interleave({"ours": contender("jax"), "eager": contender("cpu")}, ROUNDS)
+    return harness.compare(name, seconds, "us", against="eager", scale=1e6 / calls, goal=goal)
+
+
+def least_squares(device: str) -> Loop:
+    """L-BFGS with a line search: ten steps for eight unknowns."""
+    torch.manual_seed(0)
+    matrix, values = torch.randn(32, 8).to(device), torch.randn(32).to(device)
+
+    def run() -> float:
+        unknowns = torch.zeros(8, device=device, requires_grad=True)
+        optimizer = torch.optim.LBFGS([unknowns], max_iter=10, line_search_fn="strong_wolfe")
+
+        def closure() -> torch.Tensor:
+            optimizer.zero_grad()
+            loss = ((matrix @ unknowns).tanh() - values).square().mean()
+            loss.backward()
+            return loss
+
+        return optimizer.step(closure).item()
+
+    return run
+
+
+def k_means(device: str) -> Loop:
+    """300 points, four centres, until these rest."""
+    torch.manual_seed(0)
+    points = torch.randn(300, 2).to(device)
+
+    def run() -> torch.Tensor:
+        centres = points[:4]
+        for _ in range(10):
+            nearest = torch.cdist(points, centres).argmin(1)
+            weights = torch.nn.functional.one_hot(nearest, 4).to(points.dtype)
+            moved = (weights.t() @ points) / weights.sum(0).clamp(min=1).unsqueeze(1)
+            if (moved - centres).abs().max().item() < 1e-4:
+                break
+            centres = moved
+        return centres
+
+    return run
+
+
+def runge_kutta(device: str) -> Loop:
+    """A pendulum with steps of a size that their error decides: Heun's method beside Euler's."""
+    start = torch.tensor([1.0, 0.0]).to(device)
+    turn = torch.tensor([[0.0, 1.0], [-1.0, 0.0]]).to(device)
+
+    def run() -> torch.Tensor:
+        state, size = start, 0.1
+        for _ in range(20):
+            slope = turn @ state.sin()
+            euler = state + size * slope
+            heun = state + size / 2 * (slope + turn @ euler.sin())
+            error = (heun - euler).abs().max().item()
+            if error < 1e-2:
+                state = heun
+            size *= min(2.0, max(0.5, (5e-3 / max(error, 1e-9)) ** 0.5))
+        return state
+
+    return run
+
+
+# What makes a loop, how often it is called in a round, and the goal.
+PROGRAMS = {
+    "L-BFGS": (least_squares, 1, 2.0),
+    "k-means": (k_means, 2, 2.0),
+    "Runge-Kutta": (runge_kutta, 2, 2.0),
+}
+
+if __name__ == "__main__":
+    main()
