@@ -68,7 +68,8 @@ ScalarView View(Number& number, c10::ScalarType from, c10::ScalarType to) {
 // a third of the time of a small op. Numbers of 16-bit floats keep their digits.
 std::optional<c10::ScalarType> DtypeOfNumbers(const c10::OperatorHandle& op,
                                               std::span<const ir::Shape* const> outputs) {
-  if (!op.hasTag(at::Tag::pointwise) || outputs.size() != 1) return std::nullopt;
+  const bool has_result = outputs.size() == 1 && outputs[0] != nullptr;
+  if (!has_result || !op.hasTag(at::Tag::pointwise)) return std::nullopt;
   const c10::ScalarType dtype = tensor::ScalarTypeOf(outputs[0]);
   const bool is_wide = dtype == c10::ScalarType::Float || dtype == c10::ScalarType::Double;
   return is_wide ? std::optional(dtype) : std::nullopt;
