@@ -5,6 +5,7 @@ import shlex
 import shutil
 import sys
 import threading
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from bazel.pybuild import bazelrc, configure
 from bazel.pybuild.cache import folders
 from bazel.pybuild.errors import BuildError
-from bazel.pybuild.machine import cuda, facts, packages, toolchain
+from bazel.pybuild.machine import cuda, facts, packages, preflight, toolchain
 from bazel.pybuild.options import Options
 from bazel.pybuild.variables import PREFIX, Switch
 from bazel.pybuild.why import execution_log
@@ -87,6 +88,26 @@ def test_a_user_without_a_home_gets_an_error_that_asks_for_a_folder(
     assert error.value.remedy.endswith("export HOME=...")
 
 
+def _once(inspect: Callable[..., object]) -> Callable[..., object]:
+    """Inspects each compiler once, which takes seconds. Other files test the inspections."""
+    found: dict[tuple[str | None, ...], object] = {}
+
+    def call(environ: Mapping[str, str]) -> object:
+        key = environ.get("CC"), environ.get("PATH")
+        if key not in found:
+            found[key] = inspect(environ)
+        return found[key]
+
+    return call
+
+
+_INSPECTIONS = {
+    (toolchain, "inspect"): _once(toolchain.inspect),
+    (toolchain, "inspect_cross"): _once(toolchain.inspect_cross),
+    (preflight, "check_compiler"): _once(preflight.check_compiler),
+}
+
+
 class _Tree:
     """A tree to configure, whose environment has links to the packages of this one.
 
@@ -106,6 +127,8 @@ class _Tree:
         for name, package in found.items():
             for path in (package.info, package.info.parent / name):
                 (self.site / path.name).symlink_to(path)
+        for (module, name), inspect in _INSPECTIONS.items():
+            monkeypatch.setattr(module, name, inspect)
         monkeypatch.setattr(packages, "search_path", lambda: [str(self.site)])
         monkeypatch.setattr(packages, "own_folders", lambda: [str(self.site)])
         monkeypatch.setattr(sys, "prefix", str(folder))
