@@ -58,6 +58,7 @@ def test_commands_on_one_line_run_in_their_order(built: Nested):
     assert all(file.exists() for file in built.outputs)
 
 
+@pytest.mark.nightly
 def test_a_quiet_command_says_nothing_and_a_verbose_one_every_command(built: Nested):
     _edit(built)
     process = built.must("-q", "develop")

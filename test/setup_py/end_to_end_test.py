@@ -90,6 +90,7 @@ def test_outputs_that_were_lost_are_installed_again_without_an_action(built: Nes
     assert [file.read_bytes() for file in built.outputs] == before
 
 
+@pytest.mark.nightly
 def test_an_order_of_functions_links_again_and_is_not_part_of_other_builds(built: Nested):
     actions = built.develop(USE_PRIORITIZED_TEXT_FOR_LD="1")["actions"]
     # The linker's script is made too, unless a `bazel build //...` has done that before.

@@ -117,6 +117,7 @@ def test_a_header_that_is_not_included_is_not_a_cause(built: Nested):
     ]
 
 
+@pytest.mark.nightly
 def test_a_flag_of_a_variable_is_named_with_the_variable(built: Nested):
     _develop(built, **{_OPTIONS: "--disk_cache= --copt=-DX=1"})
     variable = f"changed variable: {_OPTIONS}"

@@ -109,6 +109,7 @@ def _members(wheel: Path) -> dict[str, bytes]:
         }
 
 
+@pytest.mark.nightly
 def test_a_wheel_leaves_the_files_of_an_editable_install_as_they_are(tree: Nested, tmp_path: Path):
     tree.develop()
     before = tree.identity()

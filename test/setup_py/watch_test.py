@@ -86,6 +86,7 @@ def test_ctrl_c_during_a_build_ends_it_and_leaves_the_library(
     assert (library.read_bytes(), library.stat().st_mtime_ns) == before
 
 
+@pytest.mark.nightly
 def test_a_missing_watchfiles_is_named_with_the_command_that_installs_it(
     nested: Nested, tmp_path: Path
 ):
