@@ -174,7 +174,12 @@ def main(arguments: list[str] | None = None) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "--device", nargs="+", default=["jax"], choices=["jax", "cpu"], help="default: jax"
+        "--device",
+        nargs="+",
+        default=["jax"],
+        choices=["jax", "cpu"],
+        metavar="NAME",
+        help="jax, cpu or both; default: jax",
     )
     parser.add_argument("--epochs", type=int, default=10, help="default: 10")
     parser.add_argument("--batch-size", type=int, default=64, help="default: 64")

@@ -20,7 +20,7 @@ SETUPTOOLS_COMMANDS = frozenset({"build", "build_py", "check", "egg_info"})
 _USAGE = """\
 Common commands: (see '--help-commands' for more)
 
-  setup.py develop        build what changed; Python imports the package from here
+  setup.py develop        build what changed; Python imports it from this tree
   setup.py bdist_wheel    make a wheel in dist/
   setup.py clean          remove what was built; downloads and caches stay
   setup.py options        show the environment variables of the build
