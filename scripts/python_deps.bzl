@@ -14,7 +14,8 @@ PYTHON_DEPS = {
     "scripts/bench": {
         "build": [":clones", ":harness", "//bazel/pybuild/machine:find_bazel", "//bazel/pybuild/why:execution_log"],
         "build_report": ["//bazel/pybuild/why:execution_log", "//bazel/pybuild/why:profile"],
-        "clones": ["//bazel/pybuild/machine:find_bazel", "//bazel/pybuild/why:execution_log"],
+        "clones": ["//bazel/pybuild/dist:sources", "//bazel/pybuild/machine:find_bazel",
+            "//bazel/pybuild/why:execution_log"],
         "compile": [":harness", "//torch_xla_lite:__init__", "//torch_xla_lite/examples:jax_models",
             "//torch_xla_lite/examples:models"],
         "costs": [":compile", "//torch_xla_lite:__init__", "//torch_xla_lite/compiler:costs",

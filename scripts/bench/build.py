@@ -6,8 +6,8 @@
     python -m scripts.bench.build --json result.json
 
 It builds a copy of this tree in a temporary folder, with a separate environment, cache and Bazel
-server; nothing outside is changed. The copy contains the files that git tracks or would add, so
-uncommitted edits are measured too. The compared commands run in turn, with ccache disabled.
+server; nothing outside is changed. The copy has the edits that are not committed. The compared
+commands run in turn, with ccache disabled.
 `caches` builds in more copies, which have only the disk cache or that of scripts/cache_server.py.
 `scripts.bench.peers` measures edits.
 

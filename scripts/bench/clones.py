@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from bazel.pybuild.dist import sources
 from bazel.pybuild.machine import find_bazel
 from bazel.pybuild.why import execution_log
 
@@ -22,18 +23,10 @@ JOBS = 2
 
 
 def copy_tree(tree: Path, source: Path = ROOT) -> None:
-    """Copies the files that git tracks or would add, so that uncommitted edits are included.
-
-    Args:
-      tree: to write.
-      source: this tree, or a copy of it, which has no git folder.
-    """
-    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    for name in filter(None, listed.split("\0")):
-        if (source / name).is_file():
-            (tree / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(source / name, tree / name)
+    """Copies the source files of a tree, such as this one, with edits that are not committed."""
+    for name in sources.all_files(source):
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(source / name, tree / name)
 
 
 class Clone:

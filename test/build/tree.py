@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import subprocess
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -13,20 +12,13 @@ ROOT = Path("WORKSPACE").resolve().parent
 
 
 def source_files(*places: str) -> list[Path]:
-    """Files that belong to the project, relative to ROOT: tracked by git, or new and not ignored.
-    Without git, those of a source distribution.
+    """Files that belong to the project, relative to ROOT.
 
     Args:
       *places: files or folders; all when none is given.
     """
-    if not (ROOT / ".git").exists():
-        files = map(Path, sources.all_files(ROOT))
-        return [file for file in files if any(map(file.is_relative_to, places or "."))]
-    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *places]
-    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    found = [Path(name) for name in listed.split("\0") if name and (ROOT / name).is_file()]
-    assert found, f"git knows no files in {ROOT}"
-    return found
+    files = map(Path, sources.all_files(ROOT))
+    return [file for file in files if any(map(file.is_relative_to, places or "."))]
 
 
 def inputs(*places: str) -> list[Path]:
