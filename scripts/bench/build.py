@@ -125,8 +125,8 @@ def measure_caches(folder: Path, rounds: int = 3) -> Iterator[Row]:
             ("a server", "", server),
         ):
             seconds, hits, actions = [], 0, 0
-            for number in range(rounds):
-                place = folder / f"{name}{number}" / "deeper"
+            for _ in range(rounds):
+                place = Path(tempfile.mkdtemp(dir=folder)) / "deeper"
                 made = Clone(place, folder / "user", first.root)
                 made.environ |= {"XDG_CACHE_HOME": cache or str(place / "cache"), **variables}
                 seconds.append(made.develop())

@@ -2,7 +2,7 @@
 
     python -m scripts.bench.runtime                    # everything, about five minutes
     python -m scripts.bench.runtime --quick            # fewer repetitions, about a minute
-    python -m scripts.bench.runtime --only record      # of: record, sync, step, recompile, import
+    python -m scripts.bench.runtime --only record      # of: record, sync, step, import
     python -m scripts.bench.runtime --json result.json
 
 The compared programs run alternately in one process, and a ratio is the median of the ratios of
@@ -263,42 +263,6 @@ def _loop(contender: TorchTraining | JaxTraining, reading: str, steps: int) -> C
     return lambda: timed(each if reading == READINGS[0] else at_the_end)
 
 
-# --- recompilations -------------------------------------------------------------------------------
-
-
-def measure_recompiles(effort: Effort) -> list[Row]:
-    """Graphs compiled in ten steps that differ only in a number, after warming up."""
-    rows = []
-    x = torch.linspace(0.1, 0.9, 32).jax()
-
-    def training(case: ModelCase, optimizer: str) -> Callable[[int], object]:
-        run = TorchTraining(case, optimizer, "jax")
-        schedule = torch.optim.lr_scheduler.ExponentialLR(run.optimizer, 0.97)
-
-        def step(index: int) -> None:
-            run.step()
-            schedule.step()
-
-        return step
-
-    loops: dict[str, Callable[[int], object]] = {
-        "x[i]": lambda index: x[index].item(),
-        "x[i:i+3]": lambda index: x[index : index + 3].sum().item(),
-        "x ** e": lambda index: (x ** (2.5 + index / 8)).sum().item(),
-    }
-    for case in MODELS:
-        loops[f"{case.name}, adam, falling rate"] = training(case, "adam")
-    for name, loop in loops.items():
-        for index in range(1, 4):
-            loop(index)
-        torch_xla_lite.debug.reset_metrics()
-        for index in range(4, 14):
-            loop(index)
-        count = float(torch_xla_lite.debug.metrics()["compiles"])
-        rows.append(Row(name, "graphs", {"ours": count}, count, 0))
-    return rows
-
-
 # --- import ---------------------------------------------------------------------------------------
 
 
@@ -329,7 +293,6 @@ SECTIONS: dict[str, tuple[str, Callable[[Effort], list[Row]]]] = {
     "record": (f"Recording an op ({OPS} dependent ops on 4x4, never run)", measure_recording),
     "sync": ("Running what was recorded (cached graph)", measure_sync),
     "step": ("Training step", measure_steps),
-    "recompile": ("Graphs compiled in 10 steady steps", measure_recompiles),
     "import": ("Importing the package", measure_import),
 }
 
