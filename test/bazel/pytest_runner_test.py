@@ -34,7 +34,7 @@ def _run(folder: Path, *arguments: str, **environ: str) -> subprocess.CompletedP
             *arguments,
         ],
         cwd=folder,
-        env=inherited | environ,
+        env={"PYTHONPATH": os.getcwd()} | inherited | environ,
         capture_output=True,
         text=True,
         check=False,

@@ -11,6 +11,7 @@ import pytest
 
 from bazel.pybuild.dist import cmake, wheel_format
 from bazel.pybuild.options import Options, WheelKind
+from test.bazel.made import made
 from test.build import tree
 
 _PROJECT = """\
@@ -39,7 +40,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     root = tree.linked(tmp_path_factory.mktemp("tree"))
     package = Path("torch_xla_lite")
-    files = [*package.glob("lib/*.so"), *package.glob("include/**/*.h")]
+    files = [*package.glob("lib/*.so"), *made("torch_xla_lite/include").glob("**/*.h")]
     built = {str(file): file for file in files}
     name = wheel_format.write(root, Options(wheel_kind=WheelKind.LIBRARY), built, folder)
     with zipfile.ZipFile(folder / name) as archive:

@@ -5,6 +5,13 @@ import pytest
 from bazel.pybuild import notices
 
 
+@pytest.fixture(autouse=True)
+def nothing_kept(capsys: pytest.CaptureFixture[str]) -> None:
+    """Shows what other tests have kept."""
+    notices.show()
+    capsys.readouterr()
+
+
 def test_what_was_kept_is_shown_once_and_in_order(capsys: pytest.CaptureFixture[str]):
     for text in ("one", "two", "one"):
         notices.defer(text)

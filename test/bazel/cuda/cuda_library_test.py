@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from scripts.ci.nvidia import codes
+from test.bazel.made import made
 
 _LIBRARIES = [
-    Path("test/bazel/cuda/libscale.so"),
-    Path("torch_xla_lite/lib/libtorch_xla_lite_cuda.so"),
+    made("test/bazel/cuda/libscale.so"),
+    made("torch_xla_lite/lib/libtorch_xla_lite_cuda.so"),
 ]
 _ALL = pytest.mark.parametrize("library", _LIBRARIES, ids=lambda path: path.name)
 

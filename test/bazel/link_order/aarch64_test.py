@@ -1,10 +1,9 @@
 """The order of functions in a library for 64-bit ARM, linked by the cross compiler."""
 
-from pathlib import Path
-
 from test.bazel.link_order import layout
+from test.bazel.made import made
 
-_LIBRARY = Path("test/bazel/link_order/libordered.so")
+_LIBRARY = made("test/bazel/link_order/libordered.so")
 
 
 def test_the_library_is_for_arm():

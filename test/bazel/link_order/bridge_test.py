@@ -10,8 +10,9 @@ import pytest
 
 from bazel.link_order import generate
 from test.bazel.link_order import layout
+from test.bazel.made import made
 
-_ORDERED = Path("test/bazel/link_order/libtorch_xla_lite.so")
+_ORDERED = made("test/bazel/link_order/libtorch_xla_lite.so")
 _PACKAGE = Path("torch_xla_lite")
 _NAMES = generate.read_symbols(Path("bazel/link_order/symbols.txt").read_text())
 

@@ -4,10 +4,11 @@ import ctypes
 from pathlib import Path
 
 from test.bazel.link_order import layout
+from test.bazel.made import made
 
 _FOLDER = Path("test/bazel/link_order")
 _ORDER = ["often_first", "often_second", "often_third"]
-_ORDERED = _FOLDER / "libordered.so"
+_ORDERED = made("test/bazel/link_order/libordered.so")
 
 
 def _names(library: str) -> list[str]:
