@@ -8,6 +8,7 @@ from torch_xla_lite import debug
 
 
 def test_memory_of_tensors_is_counted():
+    torch_xla_lite.sync()  # What modules of other tests have recorded.
     torch.jax.empty_cache()
     before = torch.jax.memory_allocated()
     tensor = torch.ones(1 << 18, device="jax")
