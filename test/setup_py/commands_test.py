@@ -140,8 +140,7 @@ def _editable_install(tree: Nested) -> tuple[bool, str, str]:
     return ok, detail, remedy
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("fault", ["missing", "stale"])
+@pytest.mark.parametrize("fault", ["missing", pytest.param("stale", marks=pytest.mark.nightly)])
 def test_the_doctor_finds_a_missing_and_a_stale_editable_install(built: Nested, fault: str):
     ok, detail, remedy = _editable_install(built)
     assert (ok, remedy) == (True, "")
