@@ -80,7 +80,7 @@ class Report:
         """Writes the JSON file, if one is wanted."""
         self.machine["load after"] = _load()
         if file:
-            file.write_text(json.dumps(asdict(self), indent=2) + "\n")
+            file.write_text(json.dumps(asdict(self)) + "\n")
 
 
 def _texts(row: Row, names: Sequence[str]) -> list[str]:

@@ -8,7 +8,7 @@ from test.bazel.made import made
 
 _FOLDER = Path("test/bazel/link_order")
 _ORDER = ["often_first", "often_second", "often_third"]
-_ORDERED = made("test/bazel/link_order/libordered.so")
+_ORDERED = made(f"{_FOLDER}/libordered.so")
 
 
 def _names(library: str) -> list[str]:
