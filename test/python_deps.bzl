@@ -254,6 +254,7 @@ PYTHON_DEPS = {
         "overwriting_test": ["//torch_xla_lite:__init__"],
         "preflight_test": [":copies", "//bazel/pybuild:variables", "//torch_xla_lite:__init__",
             "//torch_xla_lite/startup:preflight", "//torch_xla_lite/startup:variables"],
+        "private_folder_test": ["//torch_xla_lite:__init__", "//torch_xla_lite/compiler:private_folder"],
         "processes_test": ["//torch_xla_lite:__init__"],
         "programs": ["//bazel:fork_client", "//bazel:fork_server"],
         "programs_test": ["//torch_xla_lite:__init__"],

@@ -62,8 +62,9 @@ PYTHON_DEPS = {
         "env": ["//torch_xla_lite:__config__", "//torch_xla_lite/startup:variables"],
     },
     "torch_xla_lite/compiler": {
-        "compilation_cache": ["//torch_xla_lite/lowering/base:ffi", "//torch_xla_lite/lowering/base:kernels",
-            "//torch_xla_lite/startup:caches", "//torch_xla_lite/startup:variables"],
+        "compilation_cache": [":private_folder", "//torch_xla_lite/lowering/base:ffi",
+            "//torch_xla_lite/lowering/base:kernels", "//torch_xla_lite/startup:caches",
+            "//torch_xla_lite/startup:variables"],
         "compiler": [":background", ":compilation_cache", ":costs", ":foreign_code", ":graph_errors", ":index_errors",
             ":progress", ":tracing", ":words", "//torch_xla_lite:communication", "//torch_xla_lite/debug:new_graphs",
             "//torch_xla_lite:distributed", "//torch_xla_lite:jax_programs", "//torch_xla_lite/lowering/base:mesh",

@@ -102,6 +102,8 @@ def _ensure_settings(
     preflight.check(root, installed, environ, options.any_version)
     if not any(option.startswith("--disk_cache=") for option in options.build_options):
         preflight.check_cache(cache)
+        # The package keeps programs below it, and refuses a folder that others may write.
+        cache.mkdir(mode=0o700, parents=True, exist_ok=True)
     # What takes seconds, side by side. Most of the time it waits for compilers, and for Bazel's
     # server to start, which the build needs anyway.
     with ThreadPoolExecutor() as pool:

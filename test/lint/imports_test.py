@@ -57,6 +57,7 @@ _TABLE = [
             "device.py",
             "jax_programs.py",
             "placements.py",
+            "compiler/private_folder.py",
             "compiler/progress.py",
             "compiler/stored_values.py",
             "thread_settings.py",

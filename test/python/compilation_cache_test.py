@@ -417,6 +417,26 @@ def test_only_the_owner_may_read_the_folder(tmp_path: Path):
     assert folder.stat().st_mode & 0o777 == 0o700
 
 
+def test_a_folder_that_is_not_private_is_named_once_and_not_used(cache: Path):
+    folder = cache / "torch_xla_lite" / "programs"
+    folder.chmod(0o770)
+    done = programs.run(PROGRAM + MANY_GRAPHS.replace("*sizes", "1, 4"), **variables(cache))
+    assert counts(done)[:2] == (3, 0)
+    assert done.stderr == (
+        f"torch_xla_lite: compiled programs are not kept: other users may write to {folder}; "
+        f"run  chmod go-w {folder}\n"
+    )
+    assert len(entries(cache)) == 1
+
+
+def test_an_entry_that_another_user_may_write_is_replaced(cache: Path):
+    (entry,) = entries(cache)
+    entry.chmod(0o622)
+    assert run(ADD, cache)[:2] == (1, 0)
+    assert entry.stat().st_mode & 0o777 == 0o600
+    assert run(ADD, cache)[:2] == (0, 1)
+
+
 def test_the_entries_unused_for_longest_are_removed_first(tmp_path: Path):
     for number in range(4):
         path = tmp_path / str(number)
@@ -425,7 +445,9 @@ def test_the_entries_unused_for_longest_are_removed_first(tmp_path: Path):
     os.utime(tmp_path / "0")
     (tmp_path / "a folder").mkdir()
     os.utime(tmp_path / "a folder", (0, 0))
-    compilation_cache._remove_oldest(tmp_path, limit=25)
+    folder = os.open(tmp_path, os.O_RDONLY)
+    compilation_cache._remove_oldest(folder, limit=25)
+    os.close(folder)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "3", "a folder"]
 
 
@@ -456,7 +478,7 @@ MANY = """
 from torch_xla_lite.compiler import compilation_cache
 folder, scans = compilation_cache._folder(), []
 def note(event, arguments):
-    if event == "os.scandir" and arguments[0] == str(folder):
+    if event == "os.scandir" and isinstance(arguments[0], int):
         scans.append(arguments)
 sys.addaudithook(note)
 for number in range(12):

@@ -11,8 +11,9 @@ torch, jax, their settings, the processor. A program found by it needs neither t
 
 An entry is one file: the SHA-256 of the key and of what follows, a line of JSON, jax's serialised
 executable. It appears by a rename, so processes never see half of one; an entry that is damaged or
-cannot be loaded counts as absent and is replaced. The folder is readable by its owner alone,
-because loading a program is running it.
+cannot be loaded counts as absent and is replaced. Loading a program is running it, so folder and
+entry must be the user's alone (private_folder.py); otherwise a line on the standard error says why
+nothing is kept.
 
 The folder holds at most `caches.PROGRAMS_LIMIT`. Reading the sizes of 20,000 files takes 80 ms, so
 a process does that when it stores its first program, and again after each sixteenth of the limit
@@ -28,6 +29,7 @@ TORCH_XLA_LITE_COMPILATION_CACHE=0 switches the cache off.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import hashlib
@@ -35,10 +37,12 @@ import json
 import os
 import platform
 import re
+import secrets
 import shutil
-import tempfile
+import stat
+import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +55,7 @@ from jax.sharding import Mesh
 
 from ..lowering.base import ffi, kernels
 from ..startup import caches, variables
+from . import private_folder
 
 _VARIABLE = "TORCH_XLA_LITE_COMPILATION_CACHE"
 
@@ -160,21 +165,16 @@ def contains(key: str | None) -> bool:
 def load(key: str | None, mesh: Mesh | None) -> Program | None:
     """The program of a key, ready to be called on the first device or on those of a mesh; None when
     there is none that can be used."""
-    folder = _folder()
-    if key is None or folder is None:
+    if key is None or _folder() is None:
         return None
-    path = folder / key
     try:
-        # A pipe of that name would be read for ever.
-        with open(
-            path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)
-        ) as file:
+        with _opened() as folder, open(private_folder.open_file(folder, key), "rb") as file:
             content = file.read()
+            os.utime(file.fileno())  # Used last, removed last.
         if content[:_DIGEST] != _checksum(key, content[_DIGEST:]):
             return None
         header, _, executables = content[_DIGEST:].partition(b"\n")
         program = _deserialize(json.loads(header), executables, mesh)
-        os.utime(path)  # Used last, removed last.
     # Any error is a miss: jax has no single error for an executable that does not load.
     except Exception:
         return None
@@ -183,8 +183,7 @@ def load(key: str | None, mesh: Mesh | None) -> Program | None:
 
 def store(key: str | None, program: Program) -> None:
     """Stores a program, unless it cannot be serialised or the disk is full."""
-    folder = _folder()
-    if key is None or folder is None or not program.storable:
+    if key is None or _folder() is None or not program.storable:
         return
     try:
         serialized = [_serialized(part) for part in program.executables]
@@ -206,21 +205,28 @@ def store(key: str | None, program: Program) -> None:
     }
     body = json.dumps(header).encode() + b"\n" + b"".join(data for data, _, _ in serialized)
     try:
-        # It may have been removed since the program began.
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if (folder / key).is_dir():
-            shutil.rmtree(folder / key)
-        with tempfile.NamedTemporaryFile(dir=folder, prefix=".new-", delete=False) as file:
-            try:
-                file.write(_checksum(key, body) + body)
-                file.flush()
-                os.replace(file.name, folder / key)
-            except BaseException:
-                os.unlink(file.name)
-                raise
-        _keep_limit(folder, len(body))
+        with _opened() as folder:
+            _write(folder, key, _checksum(key, body) + body)
+            _keep_limit(folder, len(body))
     except OSError:
         return
+
+
+def _write(folder: int, name: str, content: bytes) -> None:
+    """Puts a file in the place of another one, or of a folder."""
+    temporary = f".new-{secrets.token_hex(8)}"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    try:
+        with open(os.open(temporary, flags, 0o600, dir_fd=folder), "wb") as file:
+            file.write(content)
+        try:
+            os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+        except IsADirectoryError:
+            shutil.rmtree(name, dir_fd=folder)
+            os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        os.unlink(temporary, dir_fd=folder)
+        raise
 
 
 def _serialized(executable: Any) -> tuple[bytes, Any, Any]:
@@ -291,19 +297,32 @@ def _folder() -> Path | None:
     if not variables.enabled(os.environ, _VARIABLE, default="1"):
         return None
     try:
-        folder = caches.programs(os.environ)
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        status = folder.stat()
-        if status.st_uid != os.geteuid():
-            return None
-        if status.st_mode & 0o077:
-            folder.chmod(0o700)
+        with _opened():
+            return caches.programs(os.environ)
+    except private_folder.NotPrivateError as error:
+        if sys.stderr is not None:
+            print(f"torch_xla_lite: compiled programs are not kept: {error}", file=sys.stderr)
     except (OSError, RuntimeError):
-        return None
-    return folder
+        pass
+    return None
 
 
-def _keep_limit(folder: Path, stored: int) -> None:
+@contextlib.contextmanager
+def _opened() -> Iterator[int]:
+    """The descriptor of the folder, which is made if it was removed since the program began.
+
+    It is opened for each use: a program may close descriptors that it did not open."""
+    home = caches.home(os.environ)
+    folder = private_folder.open_folder(home.parent, home.name, caches.programs(os.environ).name)
+    try:
+        if stat.S_IMODE(os.fstat(folder).st_mode) != 0o700:
+            os.fchmod(folder, 0o700)
+        yield folder
+    finally:
+        os.close(folder)
+
+
+def _keep_limit(folder: int, stored: int) -> None:
     """Makes room in the folder, if this process may have filled it by the bytes it has stored."""
     global _may_store
     _may_store -= stored
@@ -312,7 +331,7 @@ def _keep_limit(folder: Path, stored: int) -> None:
         _remove_oldest(folder, caches.PROGRAMS_LIMIT - _may_store)
 
 
-def _remove_oldest(folder: Path, limit: int) -> None:
+def _remove_oldest(folder: int, limit: int) -> None:
     """Removes the least recently used files until the size of a folder is within a limit."""
     files = []
     with os.scandir(folder) as entries:
@@ -322,12 +341,13 @@ def _remove_oldest(folder: Path, limit: int) -> None:
             except FileNotFoundError:
                 continue  # Another process removed it.
             if not entry.is_dir(follow_symlinks=False):
-                files.append((status.st_mtime_ns, status.st_size, entry.path))
+                files.append((status.st_mtime_ns, status.st_size, entry.name))
     size = sum(size for _, size, _ in files)
-    for _, bytes_freed, path in sorted(files):
+    for _, bytes_freed, name in sorted(files):
         if size <= limit:
             return
-        Path(path).unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=folder)
         size -= bytes_freed
 
 
