@@ -25,8 +25,9 @@ The database needs one more package:  pip install expecttest
 Results of random ops are compared by shape and dtype alone. Ops run in child processes, so the run
 goes on after an op that crashes or hangs.
 
---json FILE adds the results to FILE, one line for each op; the format is stable. What FILE has is
-not run again, so a run that was interrupted continues; --again repeats what failed.
+--json FILE adds the results to FILE, one line for all ops with the same results; the format is
+stable. What FILE has is not run again, so a run that was interrupted continues; --again repeats
+what failed.
 The table at the end is that of FILE. --markdown writes it into a document, too.
 
 Exit code 1 if any op of this run accepts, differs, raises, crashes or takes too long, else 0.

@@ -98,7 +98,8 @@ def read(file: Path) -> Results:
         return {}
     return {
         Job(result.op, result.mode, result.dtype): result
-        for op, encoded in json.loads(file.read_text()).items()
+        for ops, encoded in json.loads(file.read_text()).items()
+        for op in ops.split()
         for result in _decode(op, encoded)
     }
 
@@ -111,11 +112,14 @@ def _ordered(results: Results) -> list[Result]:
 
 
 def write(results: Results, file: Path) -> None:
-    """Writes a line for each op."""
+    """Writes a line for all ops that have the same results."""
     ops: dict[str, list[Result]] = {}
     for result in _ordered(results):
         ops.setdefault(result.op, []).append(result)
-    lines = (f"{json.dumps(op)}: {json.dumps(_encode(found))}" for op, found in ops.items())
+    alike: dict[str, list[str]] = {}
+    for op, found in ops.items():
+        alike.setdefault(json.dumps(_encode(found)), []).append(op)
+    lines = (f"{json.dumps(' '.join(names))}: {encoded}" for encoded, names in alike.items())
     # An interrupted run leaves the old file.
     files.replace(file, "{\n" + ",\n".join(lines) + "\n}\n")
 

@@ -86,13 +86,12 @@ missing_packages_of_tests() {
 }
 
 # Those that only nightly tests need: some are built for 64-bit ARM and run in an emulator, ccache compiles for Bazel,
-# faketime builds on another day, diffoscope says how two builds differ, clangd reads the output of
-# scripts/compile_commands.py, and chromium shows the page of scripts/bench/build_report.py.
+# faketime builds on another day, diffoscope says how two builds differ, and clangd reads the output of
+# scripts/compile_commands.py.
 missing_packages_of_nightly_tests() {
   command -v ccache >/dev/null || echo ccache
   command -v diffoscope >/dev/null || echo diffoscope-minimal
   command -v faketime >/dev/null || echo faketime
-  command -v chromium >/dev/null || echo chromium
   command -v clangd >/dev/null || echo clangd
   command -v aarch64-linux-gnu-g++ >/dev/null || echo g++-aarch64-linux-gnu
   command -v qemu-aarch64 >/dev/null || command -v qemu-aarch64-static >/dev/null || echo qemu-user

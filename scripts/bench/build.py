@@ -9,7 +9,6 @@ It builds a copy of this tree in a temporary folder, with a separate environment
 server; nothing outside is changed. The copy has the edits that are not committed. The compared
 commands run in turn, with ccache disabled.
 `caches` builds in more copies, which have only the disk cache or that of scripts/cache_server.py.
-`scripts.bench.peers` measures edits.
 
 Tables go to the standard output. The JSON file is stable, for programs. The exit code is 0 even if
 a goal is missed, and 1 if something did not build.

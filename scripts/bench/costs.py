@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 import scipy.optimize
 
-from scripts.bench import compile as programs
+from scripts.bench import models as programs
 from torch_xla_lite.compiler import costs as package_costs
 
 # (op, calls, elements of operands, elements of results, multiplications) of a call.
@@ -100,7 +100,7 @@ def samples_of(name: str) -> list[Sample]:
     import torch_xla_lite
 
     if name in MODELS:
-        step = programs.PROGRAMS[name]("jax", lambda function: function)
+        step = programs.PROGRAMS[name]("jax", lambda model: model).train
         return [sample_of(name, lambda: with_pending_read(lambda: step(0)))]
     kind = KINDS[name]
     samples = []
@@ -167,11 +167,7 @@ def sample_of(name: str, step: Callable[[], Any]) -> Sample:
     }
 
 
-MODELS = [
-    name
-    for name in programs.PROGRAMS
-    if not name.startswith(("chain-3000", "detection", "hundred", "translator"))
-]
+MODELS = list(programs.PROGRAMS)
 
 
 def _layer(make: Callable[[Any], Any], shape: Sequence[int] | None = None) -> Callable:

@@ -38,8 +38,8 @@ warnings.simplefilter("ignore")
 import torch.utils.data, torch._dynamo  # What optimizers import when they are made.
 run = runpy.run_path(f"test/programs/{name}.py")["run"]
 if name == "trainer":
-    from scripts.bench import compile
-    compile.import_torchvision()
+    from scripts.bench import models
+    models.import_torchvision()
     import transformers
     transformers.Trainer
 if name == "plots":

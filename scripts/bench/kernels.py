@@ -33,7 +33,6 @@ import numpy as np
 import torch
 
 from scripts.bench import harness
-from scripts.bench.runtime import machine, use_cores
 from torch_xla_lite.lowering.base import kernels
 
 Function = Callable[..., Any]
@@ -165,9 +164,11 @@ def main() -> int:
     parser.add_argument("--cores", type=int, default=1, help="how many to use; default: 1")
     parser.add_argument("--cuda", type=Path, metavar="FILE", help="library with the CUDA kernels")
     options = parser.parse_args()
-    use_cores(options.cores)
+    cores = sorted(os.sched_getaffinity(0))[: options.cores]
+    os.sched_setaffinity(0, cores)  # Before XLA starts a thread for each core that it may use.
+    torch.set_num_threads(len(cores))
 
-    report = harness.Report(machine())
+    report = harness.Report(harness.machine(torch=torch.__version__, jax=jax.__version__))
     on_gpu = jax.default_backend() == "gpu"
     if on_gpu and options.cuda:
         kernels._CUDA = options.cuda

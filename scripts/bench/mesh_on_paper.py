@@ -143,9 +143,9 @@ def _sent(mode: str, devices: int, layers: int, platform: str) -> dict[str, Any]
 
 
 def _llama(layers: int) -> torch.nn.Module:
-    from scripts.bench import compile as compile_bench
+    from scripts.bench.models import import_torchvision
 
-    compile_bench.import_torchvision()  # transformers imports it where it is installed.
+    import_torchvision()  # transformers imports it where it is installed.
     import transformers
     from transformers.integrations.sdpa_attention import sdpa_attention_forward
 

@@ -90,12 +90,13 @@ def result(op: str, mode: str, dtype: str, status: str, **details) -> Result:
     return Result(op, mode, dtype, status, **details)
 
 
-def test_a_file_keeps_the_results_in_one_line_for_each_op(tmp_path: Path) -> None:
+def test_a_file_has_one_line_for_all_ops_with_the_same_results(tmp_path: Path) -> None:
     results = [
         result("add", "forward", "bool", "agrees"),
         result("add", "forward", "float32", "agrees", fallbacks=("aten::a", "aten::b")),
         result("add", "out", "float32", "raises", detail="because"),
         result("neg", "forward", "bool", "no"),
+        result("not", "forward", "bool", "no"),
     ]
     jobs = {Job(x.op, x.mode, x.dtype): x for x in results}
     op_results.write(jobs, tmp_path / "results.json")
