@@ -9,6 +9,7 @@ ROOT_FILES = [
     ".bazeliskrc",
     ".clang-format",
     "BUILD.bazel",
+    "CHANGELOG.md",
     "CONTRIBUTING.md",
     "LICENSE",
     "MODULE.bazel",

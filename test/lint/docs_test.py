@@ -11,7 +11,9 @@ from bazel.pybuild.dist import metadata
 from test.lint.source_tree import ROOT, expect_none, files, text
 
 _PAGES = [
-    file for file in files(".md") if file.parts[0] in ("README.md", "CONTRIBUTING.md", "docs")
+    file
+    for file in files(".md")
+    if file.parts[0] in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs")
 ]
 _PICTURES = [file for file in files(".svg") if file.parts[0] == "docs"]
 
