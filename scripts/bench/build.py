@@ -2,20 +2,18 @@
 
     python -m scripts.bench.build                      # everything, about four minutes
     python -m scripts.bench.build --rounds 3           # fewer repetitions of the short commands
-    python -m scripts.bench.build --only null          # of: units, null, server, caches
+    python -m scripts.bench.build --only null          # of: units, null, server, cache
     python -m scripts.bench.build --json result.json
 
 It builds a copy of this tree in a temporary folder, with a separate environment, cache and Bazel
 server; nothing outside is changed. The copy has the edits that are not committed. The compared
 commands run in turn, with ccache disabled.
-`caches` builds in more copies, which have only the disk cache or that of scripts/cache_server.py.
+`cache` builds in more copies, which have only the disk cache.
 
 Tables go to the standard output. The JSON file is stable, for programs. The exit code is 0 even if
 a goal is missed, and 1 if something did not build.
 """
 
-import contextlib
-import json
 import os
 import re
 import statistics
@@ -29,10 +27,10 @@ from typing import Any
 from bazel.pybuild.machine import find_bazel
 from bazel.pybuild.why import execution_log
 from scripts.bench import harness
-from scripts.bench.clones import JOBS, ROOT, Clone, temporary_folder
+from scripts.bench.clones import JOBS, Clone, temporary_folder
 from scripts.bench.harness import Row
 
-PARTS = ("units", "null", "server", "caches")
+PARTS = ("units", "null", "server", "cache")
 # Bazel names a repository torch, or _main~external~torch if a module declares it.
 _TORCH = re.compile(r"external/([^/]*[~+])?(torch|pybind11)/")
 
@@ -113,47 +111,24 @@ def measure_server(clone: Clone) -> Row:
     return Row("null develop that starts Bazel's server", "s", {"ours": took}, took, 3.5)
 
 
-def measure_caches(folder: Path, rounds: int = 3) -> Iterator[Row]:
-    """Copies with other paths and environments: one fills the caches, the others have one each."""
-    with _cache_server(folder / "server") as server:
-        first = Clone(folder / "filling", folder / "user")
-        first.environ.update(server)
-        cold_s = first.develop()
-        for name, cache, variables in (
-            ("the disk cache", first.environ["XDG_CACHE_HOME"], {}),
-            ("a server", "", server),
-        ):
-            seconds, hits, actions = [], 0, 0
-            for _ in range(rounds):
-                place = Path(tempfile.mkdtemp(dir=folder)) / "deeper"
-                made = Clone(place, folder / "user", first.root)
-                made.environ |= {"XDG_CACHE_HOME": cache or str(place / "cache"), **variables}
-                seconds.append(made.develop())
-                report = made.report()
-                hits += sum(filter(None, report["cache_hits"].values()))
-                actions += sum(report["actions"].values())
-                made.bazel("shutdown")
-            took = statistics.median(seconds)
-            note = f"{100 * hits / (hits + actions):.0f} % of the results are from it"
-            yield Row(f"another copy, {name}", "s", {"ours": took}, took, 3, note)
-            yield Row(f"cold / another copy, {name}", "", {"ours": cold_s / took})
-        first.bazel("shutdown")
-
-
-@contextlib.contextmanager
-def _cache_server(folder: Path) -> Iterator[dict[str, str]]:
-    """Starts a server on a free port; the variables of a build that writes to it."""
-    script = [sys.executable, ROOT / "scripts" / "cache_server.py"]
-    subprocess.run([*script, "start", folder, "--port", "0"], check=True, capture_output=True)
-    try:
-        name = "TORCH_XLA_LITE_REMOTE_CACHE"
-        tokens = {
-            role: (folder / f"{role}-token").read_text().strip() for role in ("read", "write")
-        }
-        url = json.loads((folder / "server.json").read_text())["url"]
-        yield {name: url, **{f"{name}_{role.upper()}_TOKEN": tokens[role] for role in tokens}}
-    finally:
-        subprocess.run([*script, "stop", folder], check=True, capture_output=True)
+def measure_cache(folder: Path, rounds: int = 3) -> Iterator[Row]:
+    """Copies with other paths and environments: one fills the cache, the others have only it."""
+    first = Clone(folder / "filling", folder / "user")
+    cold_s = first.develop()
+    seconds, hits, actions = [], 0, 0
+    for _ in range(rounds):
+        made = Clone(Path(tempfile.mkdtemp(dir=folder)) / "deeper", folder / "user", first.root)
+        made.environ["XDG_CACHE_HOME"] = first.environ["XDG_CACHE_HOME"]
+        seconds.append(made.develop())
+        report = made.report()
+        hits += sum(filter(None, report["cache_hits"].values()))
+        actions += sum(report["actions"].values())
+        made.bazel("shutdown")
+    first.bazel("shutdown")
+    took = statistics.median(seconds)
+    note = f"{100 * hits / (hits + actions):.0f} % of the results are from it"
+    yield Row("another copy", "s", {"ours": took}, took, 3, note)
+    yield Row("cold / another copy", "", {"ours": cold_s / took})
 
 
 def main() -> None:
@@ -176,8 +151,8 @@ def main() -> None:
             report.add("Build (medians)", rows)
             if "units" in options.only:
                 report.add("CPU seconds of translation units", measure_units(clone, spawns))
-            if "caches" in options.only:
-                report.add("Caches (medians)", list(measure_caches(folder)))
+            if "cache" in options.only:
+                report.add("Disk cache (medians)", list(measure_cache(folder)))
         finally:
             clone.bazel("shutdown")
     report.write(options.json)
