@@ -11,18 +11,16 @@ from pathlib import Path
 from scripts.repos import apply, find, git, journal, report, table, undo
 from scripts.repos.model import Options, Repo, Status, UsageError
 from scripts.repos.run import Run
-from scripts.repos.survey import frozen, make_plan
+from scripts.repos.survey import make_plan
 
 _ABOUT = """\
 Updates the local checkouts of PyTorch, torchvision, PyTorch/XLA and this project.
 Nothing is lost: files with local changes are never touched, default branches are fast-forwarded
-only, and every ref is saved before it moves. Nothing is rebuilt.
+only, and every branch is saved before it moves. Nothing is rebuilt.
 
   scripts/update_repos.py                    this project's own set of repositories
   scripts/update_repos.py pytorch vision     these
   scripts/update_repos.py status             one table; no network, no change
-  scripts/update_repos.py freeze FILE        write the exact commits of all repositories
-  scripts/update_repos.py --to FILE          check these commits out again
   scripts/update_repos.py undo               restore all that the latest run changed
 """
 _CODES = """\
@@ -34,12 +32,14 @@ exit codes:
   130 interrupted
 
 The repositories are a table: scripts/repositories.toml, and over it
-$XDG_CONFIG_HOME/torch_xla_lite/repositories.toml. --json is stable for other programs:
-scripts/repos/report.schema.json describes it.
+$XDG_CONFIG_HOME/torch_xla_lite/repositories.toml. Fields of --json are not renamed.
 """
-
-_READING = Options(online=False, acting=False)
-
+# Words of the command line that did something once, and what does it now.
+_REMOVED = {
+    "freeze": "git -C FOLDER rev-parse HEAD  prints the commit of a repository",
+    "--to": "git -C FOLDER switch --detach COMMIT  checks a commit out",
+    "--clone": "a repository that is missing is listed with its  git clone --recursive",
+}
 # Signs of a container. TORCH_XLA_LITE_CONTAINER decides when it is set: 1 in the development
 # container, 0 in one that owns the checkouts.
 _CONTAINER_VARIABLES = ("REMOTE_CONTAINERS", "CODESPACES", "DEVCONTAINER")
@@ -48,15 +48,18 @@ _CONTAINER_FILES = ("/.dockerenv", "/run/.containerenv")
 
 def main(words: Sequence[str], root: Path) -> int:
     """Runs the tool; `root` is this project's checkout. Returns the exit code."""
-    parsed = _parse(words)
     _finish_on_interrupt()
     try:
-        _check_place(parsed.allow_root, os.environ)
+        parsed = _parse(words)
+        _check_git()
+        if not parsed.only_reads:
+            _check_place(parsed.allow_root, os.environ)
         call = _Call(parsed, root)
-        code = getattr(call, parsed.command)()
+        code: int = getattr(call, parsed.command)()
     except UsageError as error:
-        text = f"error: {report.safe(error.problem)}\n{report.safe(error.remedy)}"
-        print(text, file=sys.stderr)
+        print(
+            f"error: {chr(10).join(map(report.safe, str(error).split(chr(10))))}", file=sys.stderr
+        )
         return 2
     if call.output.problem:
         print(f"error: the output is not whole: {call.output.problem}", file=sys.stderr)
@@ -67,6 +70,9 @@ def main(words: Sequence[str], root: Path) -> int:
 def _parse(words: Sequence[str]) -> argparse.Namespace:
     """Reads the command line; the command may stand anywhere in it."""
     rest = list(words)
+    for name in (word.partition("=")[0] for word in rest):
+        if name in _REMOVED:
+            raise UsageError(f"{name} was removed: {_REMOVED[name]}")
     command = next((word for word in rest if word in table.COMMANDS), "update")
     if command != "update":
         rest.remove(command)
@@ -75,6 +81,7 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
         description=_ABOUT,
         epilog=_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
     )
     parser.set_defaults(command=command, names=[], base_repo=None, all=False)
     add = parser.add_argument
@@ -82,8 +89,6 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
         add("run", nargs="?", help="the run to undo (the latest)")
         add("--list", action="store_true", help="list the runs; change nothing")
     else:
-        if command == "freeze":
-            add("file", type=Path, metavar="FILE", help="the file to write")
         add("names", nargs="*", metavar="NAME", help="repositories of the table")
         add("-b", "--base-repo", metavar="NAME", help="this one and all that depend on it")
         add("-a", "--all", action="store_true", help="all of the table")
@@ -95,39 +100,43 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
         for name in ("rebase", "merge"):
             about = f"{name} feature branches, too; a conflict changes nothing and is listed"
             where(f"--{name}", dest="integrate", action="store_const", const=name, help=about)
-        where("--to", type=Path, metavar="FILE", help="check out the commits that `freeze` wrote")
         add("--pinned", action="store_true", help="update to what others pin, no further")
-        add("--clone", action="store_true", help="clone repositories that are missing")
         add("-j", "--jobs", type=int, metavar="N", help="repositories worked on at once (8)")
-        add("--timeout", type=float, metavar="S", help="seconds a server may be silent (60)")
+        add("--timeout", type=int, metavar="S", help="seconds a server may be silent (60)")
         add("--retries", type=int, metavar="N", help="how often a failed call is tried again (2)")
     add("--json", action="store_true", help="print JSON, for other programs")
     add("--config", type=Path, metavar="FILE", help="the user's table")
     add("--project", type=Path, metavar="DIR", help="search around this checkout instead of ours")
     add("--allow-root", action="store_true", help="run although we are root")
-    return parser.parse_args(rest)
+    parsed = parser.parse_args(rest)
+    reads = {"update": "dry_run", "undo": "list", "status": "command"}[command]
+    parsed.only_reads = bool(getattr(parsed, reads))
+    return parsed
+
+
+def _check_git() -> None:
+    version = git.version()
+    if version < git.OLDEST:
+        found, wanted = (".".join(map(str, v)) for v in (version, git.OLDEST))
+        problem = f"git {wanted} or newer is needed, found: {found or 'none'}."
+        raise UsageError(f"{problem}\nInstall a newer git.")
 
 
 def _check_place(allow_root: bool, environ: Mapping[str, str]) -> None:
-    """Refuses to run as root, in the development container, and with a git that is too old."""
+    """Refuses to change anything as root, and in the development container."""
     if os.geteuid() == 0 and not allow_root:
         raise UsageError(
-            "As root, git would leave files behind that you cannot change.",
-            "Run it as yourself; or, where the checkouts are root's:  --allow-root",
+            "As root, git would leave files behind that you cannot change.\n"
+            "Run it as yourself; or, where the checkouts are root's:  --allow-root"
         )
     choice = environ.get("TORCH_XLA_LITE_CONTAINER", "")
     variables = [environ.get(name, "").lower() for name in _CONTAINER_VARIABLES]
     is_set = any(word not in ("", "0", "false") for word in variables)
     if choice != "0" if choice else is_set or any(map(os.path.exists, _CONTAINER_FILES)):
         raise UsageError(
-            "This is the development container, in which git has other users and no keys.",
-            "Run it outside; in a container that owns the checkouts:  TORCH_XLA_LITE_CONTAINER=0",
+            "This is the development container, in which git has other users and no keys.\n"
+            "Run it outside; in a container that owns the checkouts:  TORCH_XLA_LITE_CONTAINER=0"
         )
-    version = git.version()
-    if version < git.OLDEST:
-        found, wanted = (".".join(map(str, v)) for v in (version, git.OLDEST))
-        problem = f"git {wanted} or newer is needed, found: {found or 'none'}."
-        raise UsageError(problem, "Install a newer git.")
 
 
 def _finish_on_interrupt() -> None:
@@ -148,67 +157,50 @@ class _Call:
     def __init__(self, parsed: argparse.Namespace, root: Path):
         self.parsed = parsed
         given = {name: getattr(parsed, name, None) for name in ("jobs", "timeout", "retries")}
+        given = {name: value for name, value in given.items() if value is not None}
         self.tables = table.read(parsed.config, os.environ, given)
         self.names = table.select(self.tables, parsed.names, parsed.base_repo, parsed.all)
         self.project = Path(os.path.realpath(parsed.project or root))
         self.output = report.Output(parsed.json, self.project.parent)
 
     def update(self) -> int:
-        options, names = self._options()
-        repos, run = self._begin(options, names)
-        if self.parsed.clone:
-            repos = find.clone_missing(repos, self.parsed.names, run)
+        parsed, say = self.parsed, self.output.say
+        online, acting = not parsed.dry_run, not (parsed.dry_run or parsed.plan)
+        options = Options(online, acting, parsed.integrate, parsed.pinned)
+        repos, run = self._begin(options)
         plans = make_plan(repos, run, self.tables.entries)
         is_work = any(repo.status is Status.PLANNED for repo in plans)
-        if is_work and options.acting:
+        if is_work and acting:
             self.output.repositories("Plan", "what will be done", plans, details=False)
         done = apply.apply_all(plans, run)
-        if not options.acting:
+        if not acting:
             self.output.repositories("Plan", "what would be done", done)
             code = self._end(done)
             if code == 0 and not is_work:
                 asked = "As of the last fetch there is nothing to do; no server was asked."
-                self.output.say("All is current." if options.online else f"{asked} --plan asks.")
+                say("All is current." if online else f"{asked} --plan asks.")
             return code
-        # One that failed may have moved before.
-        moved = any(r.status is Status.UPDATED or r.new not in (None, r.head) for r in done)
+        moved = run.moved and any(r.new != r.head or r.status is Status.UPDATED for r in done)
         commands = self._rebuild(done)
         self.output.repositories("Result", "what was done", done)
         code = self._end(done, run.name if moved else None, commands)
         if moved:
-            self.output.say(f"To undo all of it:  scripts/update_repos.py undo {run.name}")
+            say(f"To undo all of it:  scripts/update_repos.py undo {run.name}")
         if commands:
-            self.output.say("Next, inside the development container:")
+            say("Next, inside the development container:")
             for command in commands:
-                self.output.say(f"  {command}")
+                say(f"  {command}")
         elif code == 0:
             is_behind = any(repo.status is Status.KEPT and repo.relation.behind for repo in done)
-            current = "" if is_behind else "All is current. "
-            self.output.say(f"{current}There is nothing to rebuild.")
+            say(f"{'' if is_behind else 'All is current. '}There is nothing to rebuild.")
         return code
 
     def status(self) -> int:
-        listed = make_plan(*self._begin(_READING, self.names), {})
+        listed = make_plan(*self._begin(Options(online=False, acting=False)), {})
         # It only tells: nothing that it finds is an error.
         listed = [repo._replace(files=(), remedy=(), code=0) for repo in listed]
         self.output.repositories("Status", "as of the last fetch", listed)
         return self._end(listed)
-
-    def freeze(self) -> int:
-        file = self.parsed.file
-        if file.exists():
-            # Not over something that `freeze` did not write.
-            table.read_commits(file)
-        repos, run = self._begin(_READING, self.names)
-        done = run.each(lambda repo: frozen(repo, run.places.values()), repos)
-        # A file that is complete is not replaced by one that is not.
-        is_whole = all(repo.status in (Status.CURRENT, Status.ABSENT) for repo in done)
-        if is_whole or not file.exists():
-            table.write_commits(file, done)
-        else:
-            self.output.say(f"{file} stays as it was: not all repositories could be frozen.")
-        self.output.repositories(f"Commits in {file}", "commit", done)
-        return self._end(done)
 
     def undo(self) -> int:
         found = find.find(self.tables.entries.values(), self.project, ())
@@ -219,35 +211,23 @@ class _Call:
         run = self.parsed.run or undo.latest(runs)
         if run not in runs:
             problem = f"There is no run {run or 'to undo'}."
-            raise UsageError(problem, "See:  scripts/update_repos.py undo --list")
+            raise UsageError(f"{problem}\nSee:  scripts/update_repos.py undo --list")
         own = journal.new_run()
         # What depends on others goes back first.
-        done = [undo.undo(entry, own) for entry in reversed(runs[run])]
+        done = [undo.undo(entry, own, self.tables.settings) for entry in reversed(runs[run])]
         self.output.repositories(f"Undo {run}", "what was done", done)
         return self._end(done, run)
 
-    def _options(self) -> tuple[Options, list[str]]:
-        """What is asked for, and of which repositories."""
-        parsed, names, to = self.parsed, self.names, None
-        if parsed.to is not None:
-            if parsed.pinned:
-                raise UsageError("--to excludes --pinned.", "Leave one out.")
-            to = table.read_commits(parsed.to, self.tables.entries)
-            is_chosen = parsed.names or parsed.base_repo or parsed.all
-            names = [name for name in to if not is_chosen or name in names]
-        online, acting = not parsed.dry_run, not (parsed.dry_run or parsed.plan)
-        return Options(online, acting, parsed.integrate, parsed.pinned, to), names
-
-    def _begin(self, options: Options, names: Sequence[str]) -> tuple[list[Repo], Run]:
+    def _begin(self, options: Options) -> tuple[list[Repo], Run]:
         """The records of repositories, and the run."""
         entries = self.tables.entries
-        found = find.find(entries.values(), self.project, names)
+        found = find.find(entries.values(), self.project, self.names)
         run = Run(self.tables.settings, options, found.values())
-        return [found[name] for name in entries if name in names], run
+        return [found[name] for name in self.names], run
 
     def _rebuild(self, repos: Iterable[Repo]) -> list[str]:
         """Commands that rebuild what was updated, and what depends on it."""
-        new = {repo.name for repo in repos if repo.status in (Status.UPDATED, Status.CLONED)}
+        new = {repo.name for repo in repos if repo.status is Status.UPDATED}
         stale = table.with_dependents(new, self.tables.entries.values())
         return [
             f"cd {shlex.quote(str(repo.path))} && {repo.entry.rebuild}"

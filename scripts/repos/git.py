@@ -8,16 +8,18 @@ Calls do not depend on the user's shell, nor on settings that add to what a call
 no editor, no clean-up, no pruning, no submodules, no automatic stash.
 """
 
+import contextlib
 import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 OLDEST = (2, 30)
 
@@ -26,18 +28,20 @@ Config = list[tuple[str, str]]  # Keys and values.
 # Set by the first Ctrl-C: the current step is finished, and no other is begun.
 STOP = threading.Event()
 
-# unpackLimit: git shows no progress while it unpacks few objects, however large they are.
 _SETTINGS = """
     advice.detachedHead=false color.ui=false core.quotePath=false fetch.prune=false
-    fetch.recurseSubmodules=false fetch.unpackLimit=1 fetch.writeCommitGraph=false gc.auto=0
-    maintenance.auto=false merge.autoStash=false rebase.autoStash=false rebase.updateRefs=false
-    rerere.enabled=false submodule.recurse=false
+    fetch.recurseSubmodules=false fetch.writeCommitGraph=false gc.auto=0 maintenance.auto=false
+    merge.autoStash=false rebase.autoStash=false rebase.updateRefs=false rerere.enabled=false
+    submodule.recurse=false
 """
 _COMMAND = ["git", *(word for setting in _SETTINGS.split() for word in ("-c", setting))]
-# Variables that a calling hook sets, or that make git print secrets.
+# Variables that a calling hook sets (`git rev-parse --local-env-vars`), except settings of the user
+# (GIT_CONFIG_COUNT, GIT_CONFIG_PARAMETERS); those that change what paths mean or print secrets.
 _UNWANTED = re.compile(
-    "GIT_(ALTERNATE_OBJECT_DIRECTORIES|COMMON_DIR|CURL_VERBOSE|DIR|INDEX_FILE|LITERAL_PATHSPECS"
-    "|NAMESPACE|OBJECT_DIRECTORY|PREFIX|WORK_TREE)|.*GIT_TRACE.*"
+    r"GIT_(ALTERNATE_OBJECT_DIRECTORIES|COMMON_DIR|CONFIG|CURL_VERBOSE|DIR|GRAFT_FILE"
+    r"|IMPLICIT_WORK_TREE|INDEX_FILE|INTERNAL_SUPER_PREFIX|NAMESPACE|NO_REPLACE_OBJECTS"
+    r"|OBJECT_DIRECTORY|PREFIX|QUARANTINE_PATH|REPLACE_REF_BASE|SHALLOW_FILE|WORK_TREE"
+    r"|\w+_PATHSPECS)|.*GIT_TRACE.*"
 )
 _ENVIRONMENT = {
     **{name: value for name, value in os.environ.items() if not _UNWANTED.fullmatch(name)},
@@ -48,10 +52,6 @@ _ENVIRONMENT = {
     # What only reads does not even refresh the index.
     "GIT_OPTIONAL_LOCKS": "0",
 }
-# What a transfer prints besides errors: "remote: Counting objects:  3% (1/3), 2 KiB | 1 KiB/s".
-_PROGRESS = re.compile(
-    r"^(remote: )?[A-Z][\w ]+(:\s+\d+(%|, done| \()|ing objects: \d)|^remote: Total "
-)
 _SECRETS = (
     # Up to the last @ before the path: a password may hold one. The user of ssh is no secret.
     (re.compile(r"(?i)((?<!ssh)://[^/\s'\"]+|(?<=ssh)://[^/\s'\"]*:[^/\s'\"]*)@"), "://***@"),
@@ -70,15 +70,15 @@ class Result(NamedTuple):
 
     @property
     def message(self) -> str:
-        """What git said when it failed, in one line, without credentials and progress."""
-        # Names of files follow in lines of their own.
-        err = self.err.replace(":\n\t", ": ").replace("\n\t", ", ")
-        lines = [line.strip() for line in err.splitlines() if line.strip()]
-        lines = [line for line in lines if not _PROGRESS.search(line)] or lines
+        """What git said when it failed, in one line, without credentials."""
+        # Names of files, and the rest of a sentence, follow in lines that are indented.
+        joined = re.sub(r"\n(?:\t| (?=')) *", " ", self.err)
+        lines = [line.strip() for line in joined.splitlines() if line.strip()]
         lines = [line for line in lines if not line.startswith("hint:")] or lines
         errors = [line for line in lines if line.startswith(("fatal:", "error:", "!"))]
         remote = [line for line in lines if line.startswith("remote:")]
-        return redact("; ".join([*errors[:3], *remote][:3] or lines[:3]))
+        said = redact("; ".join([*errors[:3], *remote][:3] or lines[:3]))
+        return said or f"git ended with {self.code} and said nothing"
 
 
 def redact(text: str) -> str:
@@ -96,16 +96,20 @@ class GitError(Problem):
     """A call of git failed unexpectedly."""
 
     def __init__(self, folder: Path, arguments: tuple[str, ...], result: Result):
-        call = f"{fault(folder, result.err)}git {redact(' '.join(arguments[:6]))}"
-        super().__init__(f"{call} failed in {folder}: {result.message}")
+        call = f"git {redact(' '.join(arguments[:6]))} failed in {folder}"
+        super().__init__(f"{call}: {result.message}")
         self.result = result
 
 
-def fault(folder: Path, message: str) -> str:
-    """How a message begins where the disk is full, which git does not always report; else empty."""
-    is_named = re.search("(?m)^(?!remote:).*(No space left|quota exceeded)", message)
+class DiskFull(GitError):
+    """A call of git failed because the disk is full."""
+
+
+def error(folder: Path, arguments: tuple[str, ...], result: Result) -> GitError:
+    """What to raise for a call that failed; git does not always report that the disk is full."""
+    is_named = re.search("(?m)^(?!remote:).*(No space left|quota exceeded)", result.err)
     is_full = is_named or shutil.disk_usage(folder).free < 2**20
-    return "the disk is full; " if is_full else ""
+    return (DiskFull if is_full else GitError)(folder, arguments, result)
 
 
 def run(
@@ -113,11 +117,11 @@ def run(
     *arguments: str,
     text: str = "",
     environ: Mapping[str, str] = {},
-    wait: Callable[["subprocess.Popen[bytes]", IO[bytes], IO[bytes]], None] | None = None,
+    may_stop: bool = False,
 ) -> Result:
     """Calls git in a folder with `text` as its input, and variables beside those of all calls.
 
-    `wait` waits for the end of the process, and may read what it has printed so far.
+    A call that `may_stop` is ended by a Ctrl-C.
     """
     # Files, not pipes: a hook, or ssh, may leave a process behind that keeps a pipe open.
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
@@ -133,19 +137,30 @@ def run(
             # program can wait for a passphrase.
             start_new_session=True,
         )
-        if wait is None:
-            process.communicate(os.fsencode(text) if text else None)
-        else:
-            wait(process, out, err)
+        if may_stop:
+            _wait_or_stop(process)
+        process.communicate(os.fsencode(text) if text else None)
         out.seek(0), err.seek(0)
         return Result(process.returncode, os.fsdecode(out.read()), os.fsdecode(err.read()))
 
 
-def ask(folder: Path, *arguments: str, text: str = "", environ: Mapping[str, str] = {}) -> str:
+def _wait_or_stop(process: "subprocess.Popen[bytes]") -> None:
+    """Waits for git; ends it with its helpers, by SIGTERM first, so that it removes its files."""
+    numbers = iter((signal.SIGTERM, signal.SIGKILL))
+    while True:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(2 if STOP.is_set() else 0.2)
+            return
+        if STOP.is_set():
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, next(numbers, signal.SIGKILL))
+
+
+def ask(folder: Path, *arguments: str, text: str = "") -> str:
     """Output of a call, without the line break at its end; raises GitError when it fails."""
-    result = run(folder, *arguments, text=text, environ=environ)
+    result = run(folder, *arguments, text=text)
     if result.code != 0:
-        raise GitError(folder, arguments, result)
+        raise error(folder, arguments, result)
     return result.out.removesuffix("\n")
 
 
@@ -205,10 +220,7 @@ def is_repository(path: Path) -> bool:
 
 
 def git_dir(path: Path) -> Path:
-    """Where HEAD and index are: of a checkout, a worktree, a submodule or a bare repository.
-
-    A git folder itself is taken for a bare repository.
-    """
+    """Where HEAD and index are: of a checkout, a worktree, a submodule or a bare repository."""
     inside = path / ".git"
     if not inside.exists():
         return path

@@ -1,13 +1,12 @@
 """What state a repository is in. Nothing is changed, not even the index is refreshed."""
 
 import os
-import shlex
-import time
+import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from scripts.repos import git, journal
-from scripts.repos.model import LocalWork, Repo
+from scripts.repos.model import Ended, LocalWork, Repo
 
 # The problem of a submodule that holds files that git does not know, and no other local work.
 UNTRACKED = "has untracked files"
@@ -22,8 +21,6 @@ _IN_PROGRESS = {
     "BISECT_LOG": "bisect",
     "sequencer": "cherry-pick or revert",
 }
-# Seconds.
-_LOCK_PATIENCE = 1.0
 _LOCKS = ("index.lock", "HEAD.lock", "shallow.lock", "packed-refs.lock", "config.lock")
 
 
@@ -33,16 +30,17 @@ def folder(repo: Repo) -> Repo:
     result = git.run(path, "rev-parse", "--show-toplevel", "--show-superproject-working-tree")
     if "must be run in a work tree" in result.err:
         remedy = "set `path` in the table to one of its worktrees"
-        raise repo.skip("a bare repository, without files to update", remedy)
+        raise Ended(repo.skipped("a bare repository, without files to update", remedy))
     if result.code != 0:
         reason = f"git does not accept it as a repository: {result.message}"
-        raise repo.skip(reason, repo.command("status"))
+        raise Ended(repo.skipped(reason, repo.command("status")))
     outer = result.out.removeprefix(f"{path}\n").removesuffix("\n")
     if not result.out.startswith(f"{path}\n"):
-        raise repo.skip(f"its files are in {outer}", repo.command("config", "core.worktree"))
+        command = repo.command("config", "core.worktree")
+        raise Ended(repo.skipped(f"its files are in {outer}", command))
     if outer:
         remedy = git.shell_command(outer, "submodule", "update", str(path))
-        raise repo.skip(f"a submodule of {outer}, which decides its commit", remedy)
+        raise Ended(repo.skipped(f"a submodule of {outer}, which decides its commit", remedy))
     return repo
 
 
@@ -52,7 +50,8 @@ def refs(repo: Repo) -> Repo:
     # Names of branches may hold what Python takes for a line end, and paths real line ends.
     form = "--format=%(refname)%00%(symref)%00%(objectname)%00%(worktreepath)%00"
     listed = git.ask(repo.path, "for-each-ref", form, "refs/heads", f"{remote}HEAD")
-    branches, elsewhere = {}, {}
+    branches: dict[str, str] = {}
+    elsewhere: dict[str, str] = {}
     for entry in f"{listed}\n".split("\0\n")[:-1]:
         name, symref, commit, worktree = entry.split("\0")
         branch = name.removeprefix("refs/heads/")
@@ -82,20 +81,16 @@ def work(repo: Repo, others: Collection[Path]) -> Repo:
         head, branch, local = checkout(path)
     except git.GitError as error:
         repo = repo._replace(head=git.commit(path, "HEAD"), branch=git.branch(path))
-        reason, remedy = "git cannot compare its files", repo.command("status")
-        if "index" in error.result.err:
-            index = f"{git.git_dir(path)}/index"
-            aside = shlex.join(("mv", index, f"{index}.damaged"))
-            reason, remedy = "the index is damaged", f"{aside} && {repo.command('reset')}"
-        raise repo.skip(f"{reason}: {error.result.message}", remedy) from None
-    untracked = tuple(name for name in local.untracked if path / name not in others)
+        reason = f"git cannot compare its files: {error.result.message}"
+        raise Ended(repo.skipped(reason, repo.command("status"))) from None
+    untracked = [name for name in local.untracked if path / name not in others]
     local = local._replace(untracked=untracked)
     # What git says of this checkout itself is not its folder where the git folder is elsewhere.
     elsewhere = {name: place for name, place in repo.elsewhere.items() if name != branch}
     repo = repo._replace(head=head, branch=branch, local=local)
     repo = repo._replace(elsewhere=elsewhere, pending=waiting(path))
     if head is None:
-        raise repo.skip("no commit on the current branch", repo.command("status"))
+        raise Ended(repo.skipped("no commit on the current branch", repo.command("status")))
     return repo
 
 
@@ -121,11 +116,11 @@ def checkout(path: Path) -> tuple[str | None, str | None, LocalWork]:
             elif letters[1] != ".":
                 unstaged.append(name)
     local = unfinished(path)._replace(
-        staged=tuple(staged),
-        unstaged=tuple(unstaged),
-        conflicted=tuple(entry.split(" ", 10)[10] for entry in listed if entry[0] == "u"),
-        untracked=tuple(entry[2:] for entry in listed if entry[0] == "?"),
-        submodules=tuple((name, problem) for name, problem in submodules if problem),
+        staged=staged,
+        unstaged=unstaged,
+        conflicted=[entry.split(" ", 10)[10] for entry in listed if entry[0] == "u"],
+        untracked=[entry[2:] for entry in listed if entry[0] == "?"],
+        submodules={name: problem for name, problem in submodules if problem},
     )
     return head, branch, local
 
@@ -140,13 +135,6 @@ def hidden(path: Path) -> list[str]:
     if dict(git.config(path)).get("core.sparsecheckout") != "true":
         return flagged
     return [name for name in flagged if os.path.lexists(path / name)]
-
-
-def wait_for_locks(path: Path) -> None:
-    """Waits a moment for locks to go: an editor that asks for the status holds one so long."""
-    until = time.monotonic() + _LOCK_PATIENCE
-    while unfinished(path).locked and time.monotonic() < until:
-        time.sleep(0.05)
 
 
 def unfinished(path: Path) -> LocalWork:
@@ -172,14 +160,17 @@ def _submodule_problem(place: Path, flags: str, left_at: str | None) -> str:
     if flags[3] == "U":
         words.append(UNTRACKED)
     if flags[1] == "C" and (left_at is None or git.commit(place, "HEAD") != left_at):
-        known = "is at another commit than recorded"
-        words.append(known if is_published(place) else "has unpushed commits")
+        words.append("is at another commit than recorded")
     return " and ".join(words)
 
 
 def recorded(path: Path, commit: str = "HEAD") -> dict[str, tuple[str, str]]:
-    """Submodules of a commit: path to name in .gitmodules and recorded commit."""
+    """Submodules of a commit: path to name in .gitmodules and recorded commit.
+
+    Those that git would not accept are left out, wherever submodules are read.
+    """
     names = {value: name for name, value in modules(path, commit, "path").items()}
+    names = {place: name for place, name in names.items() if _is_safe(path, place, name)}
     if not names:
         return {}
     found = {}
@@ -190,64 +181,74 @@ def recorded(path: Path, commit: str = "HEAD") -> dict[str, tuple[str, str]]:
     return found
 
 
+def unsafe(path: Path, commit: str) -> list[str]:
+    """Names of the submodules of a commit that git would not accept."""
+    listed = modules(path, commit, "path").items()
+    return [name for name, place in listed if not _is_safe(path, place, name)]
+
+
+def _is_safe(path: Path, place: str, name: str) -> bool:
+    """Whether name and path of a submodule stay in the git folder and in the checkout.
+
+    Both come from the server: a part that is `..` or `.git` would lead to other repositories, and
+    so would a symbolic link on the way.
+    """
+    parts = [re.split(r"[/\\]", text) for text in (name, place)]
+    if any(part.lower() in ("", "..", ".git") for part in (*parts[0], *parts[1])):
+        return False
+    way = [Path(place), *Path(place).parents][:-1]
+    return not any((path / folder).is_symlink() for folder in way)
+
+
 def modules(path: Path, commit: str, key: str) -> dict[str, str]:
     """The values of a key in the .gitmodules of a commit, by name of the submodule."""
     config = git.config(path, "--blob", f"{commit}:.gitmodules")
     return dict(git.subsections(config, "submodule", key))
 
 
-def files_of(path: Path, place: str, name: str) -> Path | None:
-    """Where the files of a submodule are: at `place`, or at the path that it had before."""
-    here, git_dir = path / place, git.git_dir(path) / "modules" / name
-    if git.is_checkout(here):
-        return here
-    earlier = Path(os.path.normpath(git_dir / files_setting(git_dir)[1]))
-    is_there = git.is_checkout(earlier) and git_dir.exists()
-    return earlier if is_there and git_dir.samefile(git.git_dir(earlier)) else None
-
-
-def files_setting(git_dir: Path) -> tuple[Path, str]:
-    """The file that says where the files of a git folder are, and what it says."""
-    file, own = git_dir / "config", git_dir / "config.worktree"
-    for place in (own, file):
-        values = dict(git.config(git_dir.parent, "--file", str(place))) if place.is_file() else {}
-        if "core.worktree" in values:
-            return place, values["core.worktree"]
-    return file, ""
-
-
 def waiting(path: Path, more: Mapping[str, str | None] = {}) -> dict[str, str | None]:
     """The submodules that a run left behind, or `more`, and that are still where it left them.
 
-    By path, with the commit that each was left at: None for one that has to be cloned, empty for
-    one that has to get another path alone.
+    By path, with the commit that each was left at: None for one that has to be cloned.
     """
     found: dict[str, str | None] = {}
     pending = {**journal.pending(path), **more}
     records = recorded(path) if pending else {}
     for name in pending.keys() & records.keys():
         place, old = path / name, pending[name]
-        files = files_of(path, name, records[name][0])
         if old is None:
-            waits = not is_cloned(place)
-        elif not old:
-            waits = files not in (None, place)
+            waits = not _is_cloned(place)
         else:
-            now = git.commit(files, "HEAD") if files else None
+            now = git.commit(place, "HEAD") if git.is_checkout(place) else None
             waits = now == old != records[name][1] or bool(waiting(place))
         found |= {name: old} if waits else {}
     return found
 
 
-def is_cloned(place: Path) -> bool:
+def _is_cloned(place: Path) -> bool:
     """Whether a submodule and those in it were cloned and checked out."""
     # git writes the index last: a clone that ended half-way has none.
     is_checked_out = git.is_checkout(place) and (git.git_dir(place) / "index").exists()
-    return is_checked_out and all(is_cloned(place / name) for name in recorded(place))
+    return is_checked_out and all(_is_cloned(place / name) for name in recorded(place))
 
 
-def is_published(path: Path) -> bool:
-    """Whether HEAD is in a branch or tag of a remote."""
-    places = ("refs/remotes", "refs/tags")
-    found = git.run(path, "for-each-ref", "--count=1", "--contains=HEAD", *places)
-    return found.code == 0 and bool(found.out.strip())
+def removable(path: Path, old: str, new: str) -> list[str]:
+    """Submodules that the new commit has not, and that hold nothing but the old commit's files."""
+    gone = recorded(path, old).keys() - recorded(path, new).keys()
+    there = [name for name in sorted(gone) if git.is_checkout(path / name)]
+    return [name for name in there if _is_pristine(path / name)]
+
+
+def _is_pristine(place: Path) -> bool:
+    """Whether a submodule and those in it hold nothing but their recorded commits' files.
+
+    A repository with a git folder of its own is more than that: its history is in no other place.
+    """
+    words = ("status", "--porcelain", "--untracked-files=all", "--ignored", "--no-renames")
+    listed = git.ask(place, *words, "--ignore-submodules=none")
+    entries = [entry.split(" ", 2) for entry in git.names(place, "ls-files", "--stage", "-z")]
+    linked = [place / rest.partition("\t")[2] for mode, _, rest in entries if mode == "160000"]
+    inner = [one for one in linked if git.is_checkout(one)]
+    if listed or hidden(place) or any((one / ".git").is_dir() for one in (place, *inner)):
+        return False
+    return all(_is_pristine(one) for one in inner)

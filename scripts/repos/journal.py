@@ -1,7 +1,7 @@
 """The lock of a repository, the records of runs, and the submodules that a run left behind.
 
     <common git folder>                     is locked (flock) while a run works in the repository
-    refs/update-repos/<run>/heads/main      the old value of refs/heads/main
+    refs/update-repos/<run>/heads/main      the old value of a branch; of HEAD, in submodules
     <git folder>/update-repos/<run>.json    what the run was about to change: old and new values
     <git folder>/update-repos/state.json    submodules that still have to follow
 
@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from scripts.repos import git
 
 PREFIX = "refs/update-repos"
-SCHEMA = "update-repos-run/1"
+_SCHEMA = "update-repos-run/2"
 
 # The common git folders that this process has locked, and the turns of their worktrees.
 _thread_locks: dict[str, threading.Lock] = {}
@@ -47,21 +47,15 @@ def hold(path: Path) -> Iterator[None]:
 
 
 class Change(NamedTuple):
-    """What a run changes: a ref, HEAD of the repository or of a submodule, a setting, ..."""
+    """What a run changes: a branch."""
 
-    kind: str  # "ref", "head", "submodule" (its HEAD), "clone", "moved" (a submodule), "setting".
-    old: str | None  # None when it is not there yet.
-    new: str  # Empty when it is to be removed.
-    ref: str = "HEAD"  # Of a setting, its key.
-    path: str = ""  # Of the submodule; of a setting, the checkout that has it.
-    branch: str | None = None  # What HEAD was attached to before, ...
-    to: str | None = None  # ... and after.
-    was: str = ""  # The path of a submodule before it was moved.
+    ref: str
+    old: str
+    new: str
 
     def line(self) -> str:
         """The line of this change for `git.update_refs`."""
-        verb = f"update {self.ref}\0{self.new}" if self.new else f"delete {self.ref}"
-        return f"{verb}\0{self.old}\0"
+        return f"update {self.ref}\0{self.new}\0{self.old}\0"
 
 
 def new_run() -> str:
@@ -85,8 +79,7 @@ def runs(path: Path) -> list[str]:
 def pending(path: Path) -> dict[str, str | None]:
     """Submodules that have to follow still: paths, and the commits that they were left at.
 
-    None instead of a commit stands for a submodule that has to be cloned, an empty one for a
-    submodule that has to get another path alone.
+    None instead of a commit stands for a submodule that has to be cloned.
     """
     try:
         found = json.loads(file(path, "state").read_text())["submodules"]
@@ -98,7 +91,7 @@ def pending(path: Path) -> dict[str, str | None]:
 def set_pending(path: Path, submodules: Mapping[str, str | None]) -> None:
     """Writes which submodules have to follow still."""
     if submodules:
-        _write_json(file(path, "state"), {"submodules": dict(submodules)})
+        _write(file(path, "state"), {"submodules": dict(submodules)})
     elif folder(path).is_dir():
         file(path, "state").unlink(missing_ok=True)
 
@@ -114,27 +107,20 @@ class Record:
     peers: Mapping[str, Path] = field(default_factory=dict)  # All repositories of the run.
     changes: list[Change] = field(default_factory=list)
     state: str = "begun"  # Then "done"; or "damaged".
-    undone: str | None = None  # When.
-    _guard: threading.Lock = field(default_factory=threading.Lock, init=False)
-
-    @property
-    def only_fetched(self) -> bool:
-        """Whether nothing but remote-tracking refs moved."""
-        moved = [change.ref.startswith("refs/remotes/") for change in self.changes]
-        return all(moved) and self.state != "damaged"
+    undone: str = ""  # When.
+    undoes: str = ""  # The run that this one undoes.
 
     def describe(self) -> str:
         """Its state, for the list of runs."""
-        if self.undone is not None:
+        if self.undone:
             return f"undone {self.undone}"
         return {"begun": "interrupted", "done": self.command}.get(self.state, self.state)
 
     def add(self, change: Change) -> None:
         """Keeps the old value of what is about to change, and records the change."""
-        keep(Path(change.path or self.path), self.run, change)
-        with self._guard:
-            self.changes.append(change)
-            self.save()
+        keep(self.path, self.run, change.ref.removeprefix("refs/"), change.old)
+        self.changes.append(change)
+        self.save()
 
     def finish(self, keep_runs: int | None = None) -> None:
         """Records that the run came to its end; deletes all but so many runs."""
@@ -142,54 +128,45 @@ class Record:
             self.state = "done"
             self.save()
             if keep_runs is not None:
-                _expire(self.path, keep_runs)
+                expire(self.path, keep_runs)
 
     def save(self) -> None:
         content = {key: getattr(self, key) for key in ("command", "state", "undone")}
         changes = [change._asdict() for change in self.changes]
-        peers = [[name, os.fsdecode(place)] for name, place in self.peers.items()]
-        content |= {"schema": SCHEMA, "changes": changes, "peers": peers}
-        _write_json(file(self.path, self.run), content)
+        peers = {name: os.fsdecode(place) for name, place in self.peers.items()}
+        content |= {"schema": _SCHEMA, "changes": changes, "peers": peers}
+        _write(file(self.path, self.run), content)
 
 
 def load(name: str, path: Path, run: str) -> Record:
+    """The record of a run; one that is damaged, or of another version, has no changes."""
     try:
         content = json.loads(file(path, run).read_text())
-        known = [{k: c[k] for k in Change._fields if k in c} for c in content["changes"]]
-        changes = [Change(**change) for change in known]
-        peers = {peer: Path(place) for peer, place in content["peers"]}
-        command, state, undone = (content[key] for key in ("command", "state", "undone"))
-        values = [(command, str), (state, str), (undone, str | None), (content["changes"], list)]
-        kinds = Change.__annotations__.values()
-        values += [pair for change in changes for pair in zip(change, kinds, strict=True)]
-        named = ("ref", "setting")
-        are_named = all((c.kind in named) == (c.ref != "HEAD") for c in changes)
-        if content["schema"] == SCHEMA and are_named and all(isinstance(*pair) for pair in values):
-            return Record(name, path, run, command, peers, changes, state, undone)
-    except (OSError, ValueError, KeyError, TypeError):
+        words = [str(content[key]) for key in ("command", "state", "undone")]
+        peers = {str(peer): Path(place) for peer, place in content["peers"].items()}
+        changes = [
+            Change(*(str(c[key]) for key in ("ref", "old", "new"))) for c in content["changes"]
+        ]
+        if content["schema"] == _SCHEMA:
+            return Record(name, path, run, words[0], peers, changes, words[1], words[2])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         pass
     return Record(name, path, run, state="damaged")
 
 
-def keep(place: Path, run: str, change: Change) -> None:
-    """Writes the old value of a ref to refs/update-repos/<run>/ of a repository or submodule."""
-    # Each worktree has a HEAD, and all share their refs.
-    name = change.ref.removeprefix("refs/") if change.ref != "HEAD" else f"HEAD/{change.old}"
-    if change.old is not None and change.kind != "setting":
-        git.update_refs(place, [f"update {PREFIX}/{run}/{name}\0{change.old}\0\0"])
+def keep(place: Path, run: str, name: str, old: str | None) -> None:
+    """Writes an old value to refs/update-repos/<run>/<name> of a repository or submodule."""
+    if old is not None:
+        git.update_refs(place, [f"update {PREFIX}/{run}/{name}\0{old}\0\0"])
 
 
-def _write_json(place: Path, content: Mapping[str, Any]) -> None:
-    place.parent.mkdir(exist_ok=True)
-    write(place, json.dumps(content, indent=1))
-
-
-def write(place: Path, text: str) -> None:
+def _write(place: Path, content: Mapping[str, Any]) -> None:
     """Writes a file, whole or not at all."""
+    place.parent.mkdir(exist_ok=True)
     temporary = place.with_name(f".{place.name}.new")
     try:
         with temporary.open("w", encoding="utf-8") as stream:
-            stream.write(text)
+            stream.write(json.dumps(content, indent=1))
             stream.flush()
             os.fsync(stream.fileno())
         temporary.replace(place)
@@ -197,25 +174,17 @@ def write(place: Path, text: str) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def _expire(path: Path, keep: int) -> None:
-    """Deletes all but the latest runs of a repository, and what they kept in its submodules.
-
-    Those that only fetched are counted by themselves, so that they displace no others.
-    """
-    records, places = [load("", path, run) for run in runs(path)], {path}
-    fetches = [record for record in records if record.only_fetched]
-    others = [record for record in records if not record.only_fetched]
-    old = [one for kind in (fetches, others) for one in kind[: max(0, len(kind) - keep)]]
-    for record in old:
-        places |= {Path(change.path) for change in record.changes if change.path}
-        file(path, record.run).unlink(missing_ok=True)
+def expire(place: Path, most: int) -> None:
+    """Deletes all but the latest runs of a repository or submodule."""
+    # Names of branches may hold characters that `splitlines` takes for line ends.
+    refs = git.ask(place, "for-each-ref", "--format=%(refname)", f"{PREFIX}/").split("\n")
+    by_run = [(ref.split("/")[2], ref) for ref in refs if ref]
+    names = runs(place) or sorted({run for run, _ in by_run})
+    old = names[: max(0, len(names) - most)]
+    for run in old:
+        file(place, run).unlink(missing_ok=True)
     # Worktrees have records of their own, and share their refs.
-    common = git.common_dir(path)
+    common = git.common_dir(place)
     kept = {run for tree in (common, *common.glob("worktrees/*")) for run in runs(tree)}
-    latest = max((record.run for record in old), default="")
-    for place in filter(git.is_checkout, places if old else ()):
-        # Names of branches may hold characters that `splitlines` takes for line ends.
-        refs = git.ask(place, "for-each-ref", "--format=%(refname)", f"{PREFIX}/").split("\n")
-        by_run = [(ref.split("/")[2], ref) for ref in refs if ref]
-        gone = [ref for run, ref in by_run if run <= latest and run not in kept]
-        git.update_refs(place, [f"delete {ref}\0\0" for ref in gone])
+    gone = [ref for run, ref in by_run if run <= max(old, default="") and run not in kept]
+    git.update_refs(place, [f"delete {ref}\0\0" for ref in gone])

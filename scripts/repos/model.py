@@ -11,14 +11,11 @@ from scripts.repos import git
 class UsageError(Exception):
     """The tool was called in a way that it cannot serve: exit code 2."""
 
-    def __init__(self, problem: str, remedy: str):
-        self.problem, self.remedy = problem, remedy
-
 
 class Settings(NamedTuple):
     """Numbers of the table, see repositories.toml."""
 
-    timeout: float = 60.0
+    timeout: int = 60
     retries: int = 2
     backoff: float = 1.0
     jobs: int = 8
@@ -28,17 +25,17 @@ class Settings(NamedTuple):
 class Entry(NamedTuple):
     """One repository of the table, see repositories.toml."""
 
-    name: str
-    folders: tuple[str, ...] = ()
-    upstream: tuple[str, ...] = ()
-    fork: str | None = None  # A checkout is found by its address, too.
-    branch: str | None = None
-    depends: tuple[str, ...] = ()
+    name: str = ""
+    folders: Sequence[str] = []
+    upstream: Sequence[str] = []
+    fork: str = ""  # A checkout is found by its address, too.
+    branch: str = ""
+    depends: Sequence[str] = []
     optional: bool = False
     project: bool = False
     pins: Mapping[str, str] = {}
-    path: str | None = None
-    rebuild: str | None = None
+    path: str = ""
+    rebuild: str = ""
 
 
 class Options(NamedTuple):
@@ -48,34 +45,32 @@ class Options(NamedTuple):
     acting: bool = True  # More than remote-tracking refs is changed.
     integrate: str | None = None  # "rebase" or "merge", for feature branches.
     pinned: bool = False
-    to: Mapping[str, str] | None = None  # Commits by repository, of --to.
 
 
 class LocalWork(NamedTuple):
     """What a checkout holds that is in no commit, or that is not finished."""
 
     # Paths; of an untracked folder the folder alone.
-    staged: tuple[str, ...] = ()
-    unstaged: tuple[str, ...] = ()
-    conflicted: tuple[str, ...] = ()
-    untracked: tuple[str, ...] = ()
-    # Paths and problems.
-    submodules: tuple[tuple[str, str], ...] = ()
+    staged: Sequence[str] = ()
+    unstaged: Sequence[str] = ()
+    conflicted: Sequence[str] = ()
+    untracked: Sequence[str] = ()
+    submodules: Mapping[str, str] = {}  # Paths and problems.
     # Such as "rebase"; lock files relative to the git folder.
-    in_progress: tuple[str, ...] = ()
-    locked: tuple[str, ...] = ()
+    in_progress: Sequence[str] = ()
+    locked: Sequence[str] = ()
 
     @property
-    def changed(self) -> tuple[str, ...]:
+    def changed(self) -> list[str]:
         """Paths of files that git knows."""
-        return (*self.staged, *self.unstaged, *self.conflicted)
+        return [*self.staged, *self.unstaged, *self.conflicted]
 
     def describe(self) -> str:
         """All of it in one line; empty when there is nothing."""
         parts = [f"{name} in progress" for name in self.in_progress]
         kinds = ("conflicted", "staged", "unstaged", "untracked")
         parts += [f"{len(getattr(self, kind))} {kind}" for kind in kinds if getattr(self, kind)]
-        parts += [f"submodule {path} {problem}" for path, problem in self.submodules]
+        parts += [f"submodule {path} {problem}" for path, problem in self.submodules.items()]
         return ", ".join([*parts, *(f"{name} exists" for name in self.locked)])
 
 
@@ -85,8 +80,7 @@ class Relation(NamedTuple):
     ahead: int = 0
     behind: int = 0
     related: bool = True  # They have a common ancestor.
-    merges: bool = False  # The commits that are ahead include merges.
-    rewritten: bool = False  # They include some that the upstream had once and no longer has.
+    rewritten: bool = False  # It has commits that the upstream had once and no longer has.
 
 
 class Action(Enum):
@@ -96,7 +90,6 @@ class Action(Enum):
     FAST_FORWARD = "fast-forward to"
     REBASE = "rebase onto"
     MERGE = "merge"
-    DETACH = "detach HEAD at"
 
 
 class Status(Enum):
@@ -104,7 +97,6 @@ class Status(Enum):
 
     CURRENT = "current"
     UPDATED = "updated"
-    CLONED = "cloned"
     PLANNED = "planned"
     KEPT = "kept"
     SKIPPED = "skipped"
@@ -127,7 +119,7 @@ class Repo(NamedTuple):
     """
 
     entry: Entry
-    path: Path  # Where it is, or would be cloned to.
+    path: Path  # Where it is, or is expected.
     found: str = ""  # How it was found; empty when it was not.
     official: str | None = None  # The remote that is the upstream.
     head: str | None = None  # None on a branch without commits.
@@ -142,7 +134,7 @@ class Repo(NamedTuple):
     # Submodules that an earlier run had to move and did not, with the commits they had.
     pending: Mapping[str, str | None] = {}
 
-    # The plan for HEAD, and the commit to follow: the tip, a pin, or what --to names.
+    # The plan for HEAD, and the commit to follow: the tip or a pin.
     action: Action = Action.NOTHING
     target: str | None = None
     target_name: str = ""
@@ -159,10 +151,10 @@ class Repo(NamedTuple):
     # The end: in words, commands for a person, files in conflict or in the way, commit of HEAD.
     status: Status | None = None
     reason: str = ""
-    remedy: tuple[str, ...] = ()
-    files: tuple[str, ...] = ()
+    remedy: Sequence[str] = ()
+    files: Sequence[str] = ()
     new: str | None = None
-    notes: tuple[str, ...] = ()
+    notes: Sequence[str] = ()
     code: int = 0  # The exit code that it asks for.
 
     @property
@@ -184,7 +176,7 @@ class Repo(NamedTuple):
         return git.shell_command(self.path, *words)
 
     def noting(self, *notes: str) -> "Repo":
-        return self._replace(notes=(*self.notes, *(note for note in notes if note)))
+        return self._replace(notes=(*self.notes, *filter(None, notes)))
 
     def ended(self, status: Status, reason: str = "", *remedy: str, **fields: Any) -> "Repo":
         """The same repository at its end; HEAD is where it was if `fields` has no `new`."""
@@ -192,9 +184,9 @@ class Repo(NamedTuple):
         end = {"status": status, "code": code, "reason": reason, "remedy": remedy, "new": self.head}
         return self._replace(**{**end, **fields})
 
-    def skip(self, reason: str, *remedy: str, **fields: Any) -> "Ended":
-        """What is raised when a person has to act before the repository can be updated."""
-        return Ended(self.ended(Status.SKIPPED, reason, *remedy, **fields))
+    def skipped(self, reason: str, *remedy: str, **fields: Any) -> "Repo":
+        """The same repository at its end, because a person has to act before it can be updated."""
+        return self.ended(Status.SKIPPED, reason, *remedy, **fields)
 
 
 class Ended(Exception):

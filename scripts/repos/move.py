@@ -2,7 +2,7 @@
 
 git checks for local work before it writes anything. It can still fail: a filter such as
 git-lfs is missing, the disk is full, a ref is locked. Then files are written and HEAD stays, and
-`head` restores the files.
+`head` restores the files as far as that is possible.
 """
 
 import contextlib
@@ -15,20 +15,21 @@ from pathlib import Path
 from scripts.repos import git, journal, obstacles
 from scripts.repos.model import Action, Ended, Repo, Status, shortened
 
-# Of our worktree; no worktree of a person has this name.
+# The name of our temporary worktree; no worktree of a person has it.
 _TREE = "update-repos-tree"
 # git ends with 0 nevertheless.
 _NOT_WRITTEN = re.compile(r"(?m)^(error|warning): unable to (unlink|create|write)")
 _CHECKOUT = ("checkout", "--quiet", "--no-overwrite-ignore")
 
 
-def head(path: Path, change: journal.Change) -> str:
-    """Moves HEAD, index and files to the commit of a change.
+def head(path: Path, old: str, new: str, to: str) -> str:
+    """Moves HEAD, index and files from one commit to another.
 
-    Nothing that differs may have local changes. Returns what a hook complained about after the
+    Nothing that differs may have local changes. `to` is the branch that moves with HEAD, or that is
+    at the new commit; without one HEAD is detached. Returns what a hook complained about after the
     move. When git fails (GitError), files and index are restored as far as that is possible.
     """
-    old, new, words = change.old or "", change.new, _command(path, change)
+    words = _command(path, old, new, to)
     result = git.run(path, *words)
     has_moved = git.commit(path, "HEAD") == new != old
     if has_moved and _NOT_WRITTEN.search(result.err):
@@ -38,25 +39,25 @@ def head(path: Path, change: journal.Change) -> str:
     if has_moved:
         return f"HEAD has moved, but a hook failed: {result.message}"
     # Before files are restored: that may free a disk that was full.
-    error = git.GitError(path, ("checkout" if "checkout" in words else "merge",), result)
+    error = git.error(path, ("checkout" if "checkout" in words else "merge",), result)
     # git refuses before it writes anything; a file there that looks like ours is the user's.
     if "Aborting" not in result.err:
         _restore(path, old, new)
     raise error
 
 
-def _command(path: Path, change: journal.Change) -> tuple[str, ...]:
-    """The call of git that makes a change, and refuses to overwrite local work."""
-    if change.kind != "ref":
-        # The branch is at the commit already.
-        return (*_CHECKOUT, *((change.to, "--") if change.to else ("--detach", change.new)))
-    branch = change.ref.removeprefix("refs/heads/")
-    if git.run(path, "merge-base", "--is-ancestor", change.old or "", change.new).code == 0:
+def _command(path: Path, old: str, new: str, to: str) -> tuple[str, ...]:
+    """The call of git that moves HEAD, and refuses to overwrite local work."""
+    if not to:
+        return (*_CHECKOUT, "--detach", new)
+    if git.branch(path) != to:
+        return (*_CHECKOUT, to, "--")
+    if git.run(path, "merge-base", "--is-ancestor", old, new).code == 0:
         # The options of the branch could ask for another strategy, or a stash that unstages files.
-        options = ("-c", f"branch.{branch}.mergeOptions=")
-        return (*options, "merge", "--quiet", "--ff-only", "--no-overwrite-ignore", change.new)
+        options = ("-c", f"branch.{to}.mergeOptions=")
+        return (*options, "merge", "--quiet", "--ff-only", "--no-overwrite-ignore", new)
     # Unlike `reset --keep` it keeps what is staged.
-    return (*_CHECKOUT, "--no-track", "-B", branch, change.new, "--")
+    return (*_CHECKOUT, "--no-track", "-B", to, new, "--")
 
 
 def _restore(path: Path, old: str, new: str) -> None:
@@ -71,14 +72,18 @@ def _restore(path: Path, old: str, new: str) -> None:
 
 
 def finish_checkout(place: Path, commit: str) -> None:
-    """Checks out a commit where a clone ended before git had written all files, and the index."""
-    listed = git.names(place, "ls-tree", "-r", "-z", "--name-only", commit)
-    _remove_written(place, listed, commit)
-    git.ask(place, *_CHECKOUT, "--detach", commit)
+    """Checks out a commit where a clone ended before git had written all files, and the index.
+
+    Files that are there stay: one that git wrote in part is a local change then.
+    """
+    git.ask(place, "update-ref", "--no-deref", "HEAD", commit)
+    git.ask(place, "read-tree", commit)
+    missing = git.ask(place, "ls-files", "--deleted", "-z")
+    git.ask(place, "checkout-index", "-z", "--stdin", text=missing)
 
 
 def _remove_written(path: Path, names: Iterable[str], commit: str) -> None:
-    """Removes files of a commit that git wrote, in part when the disk was full."""
+    """Removes files of a commit that git wrote, as far as it came."""
     # Attributes last: git converts the others as they say.
     for name in sorted(names, key=lambda name: Path(name).name == ".gitattributes"):
         file = path / name
@@ -126,7 +131,7 @@ def integrate(repo: Repo) -> Repo:
     resume = f"{repo.command('add', 'FILES')} && {repo.command(verb, '--continue')}"
     verbs = f"{repo.action.value} {repo.target_name}"
     reason = f"{verbs}: conflicts in {shortened(files, 5)}; nothing was changed"
-    raise repo.skip(reason, again, resume, files=tuple(files))
+    raise Ended(repo.skipped(reason, again, resume, files=tuple(files)))
 
 
 def _tree(path: Path) -> Path:

@@ -1,20 +1,13 @@
-"""Calls of git to a server: ended when they make no progress, repeated when that may help.
+"""Calls of git to a server: git ends them when they are silent; repeated when that may help."""
 
-Transfers are called with --progress. A call that prints nothing is silent unless one of its
-processes computes, reads or writes: a filter or a hook may take long.
-"""
-
-import contextlib
+import functools
 import os
 import re
-import signal
-import subprocess
-import time
-from collections.abc import Callable
+import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import IO
 
-from scripts.repos import git, progress
+from scripts.repos import git
 from scripts.repos.model import Settings
 
 # The server refused, and would refuse again.
@@ -31,11 +24,8 @@ _LOCAL = re.compile(
     r"|[Uu]nable to (create|write|update local ref))"
 )
 # No other ref moves, whatever remote.<name>.fetch says; no tag arrives.
-_FETCH = ("fetch", "--progress", "--no-tags", "--no-prune", "--no-write-fetch-head")
+_FETCH = ("fetch", "--no-tags", "--no-prune", "--no-write-fetch-head")
 _FETCH += ("--no-recurse-submodules", "--refmap=")
-
-
-_VERBS = {"ls-remote": "asking the server of", "fetch": "fetching"}
 
 
 class Unreachable(git.Problem):
@@ -51,49 +41,18 @@ def call(folder: Path, settings: Settings, failure: str, *arguments: str) -> str
 
     Raises Unreachable when all attempts fail; `failure` is how its message begins.
     """
-
-    def wait(process: "subprocess.Popen[bytes]", out: IO[bytes], err: IO[bytes]) -> None:
-        with progress.call(folder.name, _VERBS.get(arguments[0], "cloning")) as tell:
-            watch(process, out, err, tell)
-
-    def watch(
-        process: "subprocess.Popen[bytes]",
-        out: IO[bytes],
-        err: IO[bytes],
-        tell: Callable[[str], None],
-    ) -> None:
-        last_progress = checked = time.monotonic()
-        printed = work = 0
-        while True:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(0.2)
-                return
-            now, before = time.monotonic(), (printed, work)
-            printed = sum(os.fstat(file.fileno()).st_size for file in (out, err))
-            # Not every time: it reads all of /proc.
-            if now - checked > settings.timeout / 10:
-                checked, work = now, _work(process.pid)
-            if (printed, work) != before:
-                last_progress = now
-                tell(_last_line(err))
-            if git.STOP.is_set() or now - last_progress > settings.timeout:
-                _end(process)
-                raise TimeoutError
-
-    problem = ""
+    if sys.stderr is not None and sys.stderr.isatty():
+        print(f"{folder.name}: git {arguments[0]} ...", file=sys.stderr)
+    environ, problem = _limits(folder, settings.timeout), ""
     for attempt in range(settings.retries + 1):
-        if attempt and git.STOP.wait(settings.backoff * 2 ** (attempt - 1)):
+        if git.STOP.wait(settings.backoff * 2 ** (attempt - 1) if attempt else 0):
             break
-        try:
-            result = git.run(folder, *arguments, wait=wait)
-        except TimeoutError:
-            problem = f"no answer in {settings.timeout:g} s"
-            continue
+        result = git.run(folder, *arguments, environ=environ, may_stop=True)
         if result.code == 0:
             return result.out
-        if git.fault(folder, result.err) or _LOCAL.search(result.err):
-            raise git.GitError(folder, arguments, result)
-        problem = result.message or f"git ended with {result.code}"
+        error, problem = git.error(folder, arguments, result), result.message
+        if isinstance(error, git.DiskFull) or _LOCAL.search(result.err):
+            raise error
         if _REFUSED.search(result.err):
             raise Unreachable(f"{failure}: {problem}", refused=True)
     tries = f" ({settings.retries + 1} attempts)" if settings.retries else ""
@@ -101,38 +60,16 @@ def call(folder: Path, settings: Settings, failure: str, *arguments: str) -> str
     raise Unreachable(f"{failure}: {problem}", refused=False)
 
 
-def _last_line(err: IO[bytes]) -> str:
-    """What git has printed last of its progress."""
-    size = os.fstat(err.fileno()).st_size
-    text = os.pread(err.fileno(), 200, max(0, size - 200)).decode(errors="replace")
-    line = re.split(r"[\r\n]+", text.strip())[-1].removeprefix("remote: ")
-    return git.redact("".join(filter(str.isprintable, line)))
-
-
-def _work(session: int) -> int:
-    """What the processes of a session have done: bytes read and written, and time computed.
-
-    In tenths of seconds, because a process that only waits for a server computes a little, too.
-    """
-    done = 0
-    for place in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            # The name of the program, in brackets, may hold spaces.
-            fields = (place / "stat").read_text().rpartition(")")[2].split()
-            if int(fields[3]) == session:
-                ticks = sum(map(int, fields[11:15]))
-                counted = (place / "io").read_text().split()
-                done += ticks * 10 // os.sysconf("SC_CLK_TCK") + int(counted[1]) + int(counted[3])
-    return done
-
-
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    """Ends git and its helpers, by SIGTERM first, so that git removes its temporary files."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
-            os.killpg(process.pid, number)
-            process.wait(2)
-            return
+@functools.cache
+def _limits(folder: Path, seconds: int) -> Mapping[str, str]:
+    """Variables that make git and ssh end a call that is silent for so long."""
+    limits = {"GIT_HTTP_LOW_SPEED_LIMIT": "1", "GIT_HTTP_LOW_SPEED_TIME": str(seconds)}
+    names = ("GIT_SSH", "GIT_SSH_COMMAND")
+    # A command of the user may be something else than OpenSSH.
+    if not any(map(os.environ.get, names)) and git.run(folder, "config", "core.sshCommand").code:
+        alive = f"-o ServerAliveInterval={seconds} -o ServerAliveCountMax=1"
+        limits["GIT_SSH_COMMAND"] = f"ssh -o ConnectTimeout={seconds} {alive}"
+    return limits
 
 
 def list_branch(

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from scripts.repos import git, inspect
-from scripts.repos.model import LocalWork, Repo, shortened
+from scripts.repos.model import Ended, LocalWork, Repo, shortened
 
 SUBMODULE = "160000"
 
@@ -26,30 +26,35 @@ class Change(NamedTuple):
     new_id: str
 
 
-def check(repo: Repo, new: str, emptied: Collection[str] | None = None) -> None:
+def check(repo: Repo, new: str, is_undo: bool = False) -> None:
     """Raises Ended when something is in the way of the commit that HEAD would move to."""
-    problem, files = find(repo.path, repo.head or "", new, repo.local, emptied)
+    problem, files = find(repo.path, repo.head or "", new, repo.local, is_undo)
     if problem:
         is_change = not set(repo.local.changed).isdisjoint(files)
         remedy = "commit or stash these changes" if is_change else "move these files elsewhere"
         remedies = (repo.command("status"), *([remedy] if files else []))
-        raise repo.skip(problem, *remedies, files=files)
+        raise Ended(repo.skipped(problem, *remedies, files=files))
 
 
 def find(
-    path: Path, old: str, new: str, local: LocalWork, emptied: Collection[str] | None = None
+    path: Path, old: str, new: str, local: LocalWork, is_undo: bool = False
 ) -> tuple[str, tuple[str, ...]]:
     """What is in the way of a checkout that moves from one commit to another, in words.
 
-    Also the files whose content would be lost; none where it is submodules that cannot move.
-    `emptied`: submodules whose folders undo empties first. Submodules that an undo restores were
-    here before with what is in them now.
+    Also the files whose content would be lost; none where it is submodules that cannot move. An
+    undo empties the folders of new submodules first, and submodules that it restores were here
+    before with what is in them now.
     """
-    search = _Search(path, changes(path, old, new), emptied)
-    renamed = _renamed(path, old, new, local) if ".gitmodules" in search.names else ()
-    staying = [f"submodule {name} {why}" for name, why in (*search.moving(local), *renamed)]
+    search = _Search(path, changes(path, old, new), is_undo)
+    if is_undo:
+        search.emptied = inspect.removable(path, old, new)
+    staying = [*search.moving(local)]
+    if ".gitmodules" in search.names:
+        unsafe = inspect.unsafe(path, new)
+        staying += [(name, "has a name or path that leads elsewhere") for name in unsafe]
+        staying += _renamed(path, old, new)
     if staying:
-        return ", ".join(staying), ()
+        return ", ".join(f"submodule {name} {why}" for name, why in staying), ()
     found = (*search.changed(local), *search.unknown(), *search.hidden(), *search.protected())
     files = tuple(dict.fromkeys(found))
     return f"in the way: {shortened(files)}" if files else "", files
@@ -69,28 +74,13 @@ def changes(path: Path, old: str, new: str) -> list[Change]:
     return found
 
 
-def _renamed(path: Path, old: str, new: str, local: LocalWork) -> Iterator[tuple[str, str]]:
-    """Submodules that get another path and cannot be moved there.
-
-    Those with a git folder in their own folder, which git knows by no other place; those that get
-    another commit, too, and have local changes.
-    """
-    after = {name: (place, commit) for place, (name, commit) in inspect.recorded(path, new).items()}
-    for place, (name, commit) in inspect.recorded(path, old).items():
-        now_at, now = after.get(name, (place, commit))
-        if now_at == place or not git.is_checkout(path / place):
-            continue
-        if (path / place / ".git").is_dir():
-            absorb = git.shell_command(path, "submodule", "absorbgitdirs", place)
-            yield place, f"moves to {now_at}, and its git folder is in it; first:  {absorb}"
-        elif now != commit and (problem := _problem(path, place, local)):
-            yield place, problem
-
-
-def _problem(path: Path, place: str, local: LocalWork) -> str:
-    """What keeps a submodule from moving to another commit."""
-    problem = dict(local.submodules).get(place) or inspect.unfinished(path / place).describe()
-    return "" if problem == inspect.UNTRACKED else problem
+def _renamed(path: Path, old: str, new: str) -> Iterator[tuple[str, str]]:
+    """Submodules that get another path: git would leave their folders and clone them again."""
+    after = {name: place for place, (name, _) in inspect.recorded(path, new).items()}
+    for place, (name, _) in inspect.recorded(path, old).items():
+        if after.get(name, place) != place and git.is_checkout(path / place):
+            first = git.shell_command(path, "submodule", "deinit", "--", place)
+            yield place, f"moves to {after[name]}; first:  {first}"
 
 
 def _folders(name: str) -> list[str]:
@@ -102,9 +92,10 @@ def _folders(name: str) -> list[str]:
 class _Search:
     """Finds obstacles among local changes and files on disk."""
 
-    def __init__(self, path: Path, changes: list[Change], emptied: Collection[str] | None):
-        self.path, self.changes = path, changes
-        self.emptied, self.is_undo = emptied or (), emptied is not None
+    emptied: Collection[str] = ()
+
+    def __init__(self, path: Path, changes: list[Change], is_undo: bool):
+        self.path, self.changes, self.is_undo = path, changes, is_undo
         self.names = {change.name for change in changes}
         self.above = {folder for name in self.names for folder in _folders(name)}
         self.old_names = {change.name for change in changes if change.old_mode}
@@ -128,8 +119,11 @@ class _Search:
     def moving(self, local: LocalWork) -> Iterator[tuple[str, str]]:
         """Submodules that move and have local changes, or an operation in progress."""
         for name, old_mode, new_mode, _ in self.changes:
-            if old_mode == new_mode == SUBMODULE and (problem := _problem(self.path, name, local)):
-                yield name, problem
+            if old_mode == new_mode == SUBMODULE:
+                place = self.path / name
+                problem = local.submodules.get(name) or inspect.unfinished(place).describe()
+                if problem and problem != inspect.UNTRACKED:
+                    yield name, problem
 
     def hidden(self) -> Iterator[str]:
         """Files that a flag hides from git, and that would be replaced."""
@@ -152,7 +146,7 @@ class _Search:
             if not os.path.lexists(self.path / place):
                 return []
             if not self._is_folder(place):
-                return [] if self._is_replaced(place) else [place]
+                return [] if place in self.old_names else [place]
             if place != name and self._is_repository(place):
                 return [place]
         if submodule and self._is_repository(name):
@@ -160,14 +154,6 @@ class _Search:
             is_there = self.is_undo or git.commit(self.path / name, "HEAD") == submodule
             return [] if is_there else [name]
         return self._unknown_below(name)
-
-    def _is_replaced(self, name: str) -> bool:
-        """Whether a file is one of the old commit that differs in the new one."""
-        is_same = name.casefold() in map(str.casefold, self.old_names)
-        return name in self.old_names or (is_same and self._is_set("ignorecase"))
-
-    def _is_set(self, key: str) -> bool:
-        return dict(git.config(self.path)).get(f"core.{key}") == "true"
 
     def _is_folder(self, name: str) -> bool:
         return os.path.isdir(self.path / name) and not os.path.islink(self.path / name)

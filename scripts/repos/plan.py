@@ -3,19 +3,15 @@
 import shlex
 
 from scripts.repos import git
-from scripts.repos.model import Action, Options, Relation, Repo, Status
+from scripts.repos.model import Action, Ended, Options, Relation, Repo, Status
 
 
 def make(repo: Repo, options: Options) -> Repo:
     """The record, planned or at its end; raises Ended where neither is possible."""
-    relations = (repo.relation, repo.default_relation)
-    is_elsewhere = options.to is not None and repo.head != repo.target
-    if repo.local.in_progress and (is_elsewhere or any(one.behind for one in relations)):
-        check_ready(repo)
+    if repo.relation.behind or repo.default_relation.behind:
+        check_ready(repo, only_in_progress=True)
     if repo.target is None:
         repo = repo._replace(reason=f"{repo.target_name} is not known before a fetch")
-    elif options.to is not None:
-        repo = _exact(repo)
     elif repo.branch is None:
         repo = _detached(repo)
     elif repo.branch == repo.default_branch:
@@ -30,19 +26,19 @@ def make(repo: Repo, options: Options) -> Repo:
     return repo._replace(status=status, new=repo.head)
 
 
-def check_ready(repo: Repo) -> None:
+def check_ready(repo: Repo, only_in_progress: bool = False) -> None:
     """Raises Ended when something is in progress, locked or conflicted."""
-    local = repo.local._replace(staged=(), unstaged=(), untracked=(), submodules=())
-    if local.describe():
+    local = repo.local._replace(staged=(), unstaged=(), untracked=(), submodules={})
+    if local.in_progress if only_in_progress else local.describe():
         locks = [str(git.git_dir(repo.path) / name) for name in local.locked]
         remove = f"ls -l {shlex.join(locks)}   # remove it when no git runs there"
-        raise repo.skip(local.describe(), remove if locks else repo.command("status"))
+        raise Ended(repo.skipped(local.describe(), remove if locks else repo.command("status")))
 
 
 def _default_branch(repo: Repo) -> Repo:
     relation = repo.relation
-    if relation.behind and relation.ahead:
-        raise repo.skip(*_diverged(repo, repo.branch or "", relation))
+    if relation.ahead and (relation.behind or relation.rewritten):
+        raise Ended(repo.skipped(*_diverged(repo, repo.branch or "", relation)))
     if relation.behind:
         return repo._replace(action=Action.FAST_FORWARD, new=repo.target)
     if not relation.ahead:
@@ -78,19 +74,12 @@ def _feature_branch(repo: Repo, options: Options) -> Repo:
     if not relation.ahead:
         return repo._replace(action=Action.FAST_FORWARD, new=repo.target)
     if not relation.related:
+        reason = f"{repo.branch} and {repo.target_name} have no common history here"
         deepen = f"{repo.command('fetch', '--unshallow')}   # in a shallow clone"
-        raise repo.skip(f"{repo.branch} and {repo.target_name} have no common history here", deepen)
+        raise Ended(repo.skipped(reason, deepen))
     if relation.rewritten:
-        raise repo.skip(
-            f"{repo.target_name} was rewritten; git cannot tell your commits from its old ones",
-            repo.command("rebase", "-i", repo.target_ref),
-        )
-    if options.integrate == "rebase" and relation.merges:
-        raise repo.skip(
-            f"{repo.branch} has merges, which a rebase would flatten",
-            "update with --merge",
-            repo.command("rebase", "--rebase-merges", repo.target_ref),
-        )
+        reason = f"{repo.target_name} was rewritten; git cannot tell your commits from its old ones"
+        raise Ended(repo.skipped(reason, repo.command("rebase", "-i", repo.target_ref)))
     # The new commit is made when the plan is carried out.
     return repo._replace(action=Action[options.integrate.upper()])
 
@@ -106,29 +95,19 @@ def _detached(repo: Repo) -> Repo:
     return _needs_person(repo, repo.reason, repo.command("switch", repo.default_branch or ""))
 
 
-def _exact(repo: Repo) -> Repo:
-    """--to: HEAD is detached at a commit, branches stay."""
-    if repo.head == repo.target:
-        return repo
-    if repo.own_commits:
-        words = f"{commits(repo.own_commits)} of the detached HEAD on no branch"
-        raise repo.skip(words, repo.command("switch", "-c", "my-work"))
-    return repo._replace(action=Action.DETACH, new=repo.target)
-
-
 def _move_default(repo: Repo, words: str) -> Repo:
     """What happens to the local default branch when something else is checked out."""
     repo, start = repo._replace(reason=words), f"{words}; " if words else ""
     relation, name = repo.default_relation, repo.default_branch or ""
+    if relation.ahead and (relation.behind or relation.rewritten):
+        reason, *remedy = _diverged(repo, name, relation)
+        return _needs_person(repo, start + reason, *remedy)
     if not relation.behind:
         return repo
     if name in repo.elsewhere:
         place = repo.elsewhere[name]
         command = git.shell_command(place, "merge", "--ff-only", repo.target_ref)
         return _needs_person(repo, f"{start}{name} is checked out in {place}", command)
-    if relation.ahead:
-        reason, *remedy = _diverged(repo, name, relation)
-        return _needs_person(repo, start + reason, *remedy)
     return repo._replace(move_default=True)
 
 

@@ -7,7 +7,7 @@ import os
 import re
 
 from scripts.repos import git
-from scripts.repos.model import Entry, Repo
+from scripts.repos.model import Repo
 
 _SCHEME = re.compile(r"^(?P<scheme>[a-z][a-z0-9+.-]*)://(?P<rest>.*)$", re.IGNORECASE)
 # user@host:path, the short form of ssh. A colon after a slash belongs to a path.
@@ -55,35 +55,26 @@ def addresses(config: git.Config) -> dict[str, str]:
     return {name: _effective(url, config) for name, url in written}
 
 
-def rewritten(url: str, config: git.Config, entry: Entry) -> str:
-    """The problem if insteadOf maps an address of the upstream elsewhere."""
-    called = _effective(url, config)
-    is_official = same(called, *entry.upstream)
-    return "" if is_official else f"git rewrites {url} to {called} (insteadOf)"
-
-
-def choose(repo: Repo, config: git.Config) -> Repo:
-    """With the remote that is the upstream, judged by the table.
-
-    If there is none, with the reason, and a command that corrects or explains it.
-    """
-    entry, called = repo.entry, addresses(config)
+def choose(repo: Repo, config: git.Config) -> tuple[Repo, tuple[str, ...]]:
+    """With the remote that is the upstream, judged by the table; if there is none, why, and a
+    command that corrects or explains it."""
+    upstream, called = repo.entry.upstream, addresses(config)
     # In the order of preference.
     names = sorted(called, key=lambda name: (name != "upstream", name != "origin", name))
-
-    usual = [name for name in names if name in ("upstream", "origin")]
-    fitting = [n for n in names if same(called[n], *entry.upstream, folder=str(repo.path))]
-    official = next(iter(fitting if entry.upstream else usual), None)
-    repo = repo._replace(official=official)
-    if official is not None:
-        return repo
-    wanted = next(iter(entry.upstream), "")
-    problem, remedy = "no remote is named upstream or origin", ("remote", "-v")
-    if wanted:
-        problem = rewritten(wanted, config, entry)
-        remedy = ("config", "--show-origin", "--get-regexp", r"^(remote|url)\.")
-    if not problem:
-        written = ", ".join(f"{name}: {git.redact(called[name])}" for name in names[:2])
-        problem = f"no remote is {wanted}" + (f" ({written})" if written else "")
-        remedy = ("remote", "set-url" if "upstream" in names else "add", "upstream", wanted)
-    return repo._replace(reason=problem, remedy=(repo.command(*remedy),))
+    if upstream:
+        fitting = [n for n in names if same(called[n], *upstream, folder=str(repo.path))]
+    else:
+        fitting = [name for name in names if name in ("upstream", "origin")]
+    if fitting:
+        return repo._replace(official=fitting[0]), ()
+    if not upstream:
+        return repo, ("no remote is named upstream or origin", repo.command("remote", "-v"))
+    wanted = upstream[0]
+    effective = _effective(wanted, config)
+    if not same(effective, *upstream):
+        command = repo.command("config", "--show-origin", "--get-regexp", r"^(remote|url)\.")
+        return repo, (f"git rewrites {wanted} to {effective} (insteadOf)", command)
+    written = ", ".join(f"{name}: {git.redact(called[name])}" for name in names[:2])
+    verb = "set-url" if "upstream" in names else "add"
+    problem = f"no remote is {wanted}" + (f" ({written})" if written else "")
+    return repo, (problem, repo.command("remote", verb, "upstream", wanted))

@@ -1,14 +1,8 @@
-"""Tables for people and JSON for programs.
-
-The JSON (`--json`) is stable: a change that could break a reader changes the number in `schema`.
-report.schema.json describes it in full.
-"""
+"""Tables for people and JSON for programs, whose fields are not renamed."""
 
 import json
 import os
 import sys
-import textwrap
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,10 +10,7 @@ from typing import Any
 from scripts.repos import git, journal
 from scripts.repos.model import Repo, Status, shortened
 
-SCHEMA = "update-repos/1"
-
-# Columns of a row.
-_WIDTH = 100
+_SCHEMA = "update-repos/2"
 
 
 def safe(text: str) -> str:
@@ -47,7 +38,7 @@ class Output:
     def json(self, content: Mapping[str, Any]) -> None:
         if self._wants_json:
             # Names stay exact: JSON escapes what a terminal must not get.
-            self._write(git.redact(json.dumps({"schema": SCHEMA, **content}, indent=2)))
+            self._write(git.redact(json.dumps({"schema": _SCHEMA, **content}, indent=2)))
 
     def repositories(
         self, title: str, heading: str, repos: Sequence[Repo], *, details: bool = True
@@ -80,17 +71,11 @@ class Output:
         """Prints what can be undone."""
         rows, content = [], []
         for record in listed:
-            moves = [change for change in record.changes if change.kind in ("ref", "head")]
             about = {"run": record.run, "name": record.name, "path": os.fsdecode(record.path)}
-            moved = [{"ref": move.ref, "old": move.old, "new": move.new} for move in moves]
+            moved = [change._asdict() for change in record.changes]
             content.append({**about, "state": record.describe(), "moves": moved})
-            parts = []
-            for move in moves:
-                old, new = (commit[:10] if commit else "nothing" for commit in move[1:3])
-                parts.append(f"{move.ref.removeprefix('refs/')} {old} → {new}")
-            others = Counter(c.kind for c in record.changes if c not in moves)
-            parts += [f"{count} {kind}" for kind, count in others.items()]
-            rows.append((record.run, record.name, record.describe(), ", ".join(parts)))
+            parts = ", ".join(f"{c.ref} {c.old[:10]} → {c.new[:10]}" for c in record.changes)
+            rows.append((record.run, record.name, record.describe(), parts))
         if rows:
             self._table("Runs", ("run", "repository", "state", "what moved"), rows)
         else:
@@ -98,27 +83,13 @@ class Output:
         self.json({"command": "runs", "runs": content})
 
     def _table(self, title: str, names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """Prints rows of cells; empty columns are left out.
-
-        The last cell goes on in lines of its own where a row would be wider than `_WIDTH`.
-        """
+        """Prints rows of cells; empty columns are left out, and the last one is not padded."""
         self.say(title)
         listed = [[*map(safe, cells)] for cells in (names, *rows)]
         used = [i for i in range(len(names)) if any(cells[i] for cells in listed[1:])]
         widths = {i: max(len(cells[i]) for cells in listed) for i in used}
         for cells in listed:
-            *first, last = [f"{cells[i]:{widths[i]}}" for i in used]
-            begin = "".join(f"{cell}  " for cell in first)
-            # Below the first cell where little is left beside the others.
-            room = _WIDTH - len(begin)
-            indent = len(begin) if room >= 30 else 4
-            lines = textwrap.wrap(last, _WIDTH - indent, break_on_hyphens=False)
-            if room < 30 or not lines:
-                self.say(begin.rstrip())
-                begin = " " * indent
-            for line in lines:
-                self.say(f"{begin}{line}".rstrip())
-                begin = " " * indent
+            self.say("  ".join(f"{cells[i]:{widths[i]}}" for i in used).rstrip())
 
     def _write(self, text: str) -> None:
         try:
@@ -131,9 +102,7 @@ class Output:
 
 def as_json(repo: Repo) -> dict[str, Any]:
     counted = ("staged", "unstaged", "conflicted", "untracked")
-    submodules = [{"path": path, "problem": words} for path, words in repo.local.submodules]
-    local = repo.local._asdict() | {"submodules": submodules}
-    local |= {key: len(local[key]) for key in counted}
+    local = repo.local._asdict() | {key: len(getattr(repo.local, key)) for key in counted}
     same = ("name", "found", "branch", "default_branch", "reason", "remedy", "files", "notes")
     return {
         **{key: getattr(repo, key) for key in same},

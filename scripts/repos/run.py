@@ -1,5 +1,6 @@
 """What the repositories of one run share, and how a step is done for each of them."""
 
+import errno
 import shlex
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -22,17 +23,20 @@ class Run:
         new = journal.Record(repo.name, repo.path, self.name, "update", self.places)
         return self._records.setdefault(repo.name, new)
 
+    @property
+    def moved(self) -> bool:
+        """Whether there is something to undo."""
+        return any(record.changes for record in self._records.values())
+
     def finish(self, repo: Repo) -> None:
         if repo.name in self._records:
             self._records[repo.name].finish(self.settings.keep_runs)
 
-    def each(
-        self, step: Callable[[Repo], Repo], repos: Iterable[Repo], *, ended: bool = False
-    ) -> list[Repo]:
-        """Does a step for all repositories that have not `ended`, or for all; several at once."""
+    def each(self, step: Callable[[Repo], Repo], repos: Iterable[Repo]) -> list[Repo]:
+        """Does a step for all repositories that are not at their end; several at once."""
 
         def one(repo: Repo) -> Repo:
-            return guarded(step, repo) if ended or repo.status is None else repo
+            return guarded(step, repo) if repo.status in (None, Status.PLANNED) else repo
 
         with ThreadPoolExecutor(self.settings.jobs) as pool:
             return list(pool.map(one, repos))
@@ -47,27 +51,31 @@ def unreachable(repo: Repo, error: network.Unreachable) -> Repo:
 def guarded(step: Callable[[Repo], Repo], repo: Repo) -> Repo:
     """Does a step for one repository; whatever goes wrong ends this repository alone."""
     if git.STOP.is_set() and repo.status in (None, Status.PLANNED):
-        return repo.skip("interrupted before it was begun").repo
+        return repo.skipped("interrupted before it was begun")
     try:
         return step(repo)
     except Ended as end:
         return end.repo
     except BlockingIOError:
-        return repo.skip("another run is at work here", "wait for it to end").repo
+        return repo.skipped("another run is at work here", "wait for it to end")
     except network.Unreachable as error:
         return unreachable(repo, error)
     except git.Problem as error:
-        reason = str(error)
+        return _failed(repo, str(error), isinstance(error, git.DiskFull))
     except OSError as error:
         # Without the number that Python puts before the words.
         reason = ": ".join(filter(None, (error.filename, error.strerror or str(error))))
+        return _failed(repo, reason, error.errno in (errno.ENOSPC, errno.EDQUOT))
     except Exception as error:
         # A bug of this tool must not stop the other repositories.
-        reason = f"internal error, {type(error).__name__}: {error}"
+        return _failed(repo, f"internal error, {type(error).__name__}: {error}", False)
+
+
+def _failed(repo: Repo, reason: str, is_full: bool) -> Repo:
     folder = repo.path if repo.path.is_dir() else Path("/")
-    full, remedy = git.fault(folder, reason), git.shell_command(folder, "status")
-    reason = full + reason.removeprefix(full)
-    if reason.startswith("the disk is full"):
-        remedy = shlex.join(("df", "-h", str(folder)))
-    now = git.commit(folder, "HEAD")
-    return repo.ended(Status.FAILED, reason, remedy, head=repo.head or now, new=now)
+    remedy = git.shell_command(folder, "status")
+    if is_full:
+        reason, remedy = f"the disk is full; {reason}", shlex.join(("df", "-h", str(folder)))
+    now, branch = git.commit(folder, "HEAD"), git.branch(folder)
+    repo = repo._replace(head=repo.head or now, branch=repo.branch or branch)
+    return repo.ended(Status.FAILED, reason, remedy, new=now)

@@ -1,12 +1,10 @@
-"""The world of each test of update_repos.py, and a nest of submodules in it where a test asks for
-one."""
+"""The world of each test of update_repos.py, and a nest of submodules where a test asks for one."""
 
 from pathlib import Path
 
 import pytest
 
-from test.scripts.repos.nests import Nest
-from test.scripts.repos.world import Template, World
+from test.scripts.repos.world import Nest, Template, World
 
 
 @pytest.fixture(scope="module")

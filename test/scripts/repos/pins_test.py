@@ -35,15 +35,6 @@ def test_a_pinned_repository_stops_at_its_pin(world: World, torch: Pinned):
     assert world.run("--pinned").one("torch")["status"] == "current"
 
 
-def test_a_pin_is_read_from_a_repository_that_is_not_updated(world: World, torch: Pinned):
-    pinned = torch.server.commit()
-    torch.server.commit()
-    torch.pin(pinned)
-    world.run("wheel")
-    world.run("--pinned", "torch")
-    assert torch.clone.head == pinned
-
-
 def test_a_repository_past_its_pin_stays_and_is_reported(world: World, torch: Pinned):
     pinned, new = torch.server.commit(), torch.server.commit()
     world.run()
@@ -95,25 +86,6 @@ def test_commands_name_the_pinned_commit(world: World, torch: Pinned):
     ]
 
 
-def test_a_damaged_repository_pins_nothing_and_the_others_go_on(world: World, torch: Pinned):
-    upstream, other = world.pair("other")
-    old, new = torch.clone.head, upstream.commit()
-    torch.pin(torch.server.commit())
-    missing = torch.wheel.head
-    torch.wheel.commit()
-    world.run("--plan")
-    wheel = world.repo(world.folder / "src" / "wheel")
-    objects = wheel.path / ".git" / "objects"
-    for pack in (objects / "pack").glob("*.pack"):
-        # Unpacked, so that one object can be removed.
-        aside = pack.rename(world.folder / pack.name)
-        wheel.git("-c", "alias.unpack=!git unpack-objects -q <", "unpack", str(aside))
-    (objects / missing[:2] / missing[2:]).unlink()
-    ran = world.run("--pinned")
-    assert (ran.code, torch.clone.head, other.head) == (1, old, new)
-    assert "no pin: git rev-list" in ran.one("torch")["reason"]
-
-
 def test_pins_chain(world: World):
     a, in_a = world.pair("a")
     b, in_b = world.pair("b", pins={"a": "pin"})
@@ -124,13 +96,6 @@ def test_pins_chain(world: World):
     c.commit("pin", f"{wanted_b}\n")
     assert world.run("--pinned").code == 0
     assert (in_a.head, in_b.head) == (wanted_a, wanted_b)
-
-
-def test_pins_that_are_a_circle_are_refused(world: World):
-    world.pair("a", pins={"b": "pin"})
-    world.pair("b", pins={"a": "pin"})
-    ran = world.run("--pinned")
-    assert (ran.code, "`pins` is a circle" in ran.err) == (2, True)
 
 
 def test_without_the_option_a_run_moves_past_a_pin_and_says_so(world: World, torch: Pinned):

@@ -1,32 +1,129 @@
-"""Nothing is lost, whatever state a repository is in and whenever the tool is killed.
+"""Nothing is lost, whatever repositories are like and whenever the tool is killed.
 
-Hypothesis does local work in a clone by random steps, lets its server move on, runs update_repos.py
-with random options, and kills or interrupts it at a random call of git. Then checker.py finds
-nothing lost, and `undo`, which is killed and repeated too, restores everything.
+Hypothesis makes a repository with submodules by random steps, clones it, does random local work in
+the clone, lets the server move on, runs update_repos.py with random options, and kills it at a
+random call of git. Then nothing that the user had is lost (holdings.py), and `undo`, which is
+killed and repeated too, restores everything.
 
-    UPDATE_REPOS_EXAMPLES=500 .venv/bin/python -m pytest test/scripts/repos/property_test.py
+    python -m pytest test/scripts/repos/property_test.py --hypothesis-seed=7     # other examples
+    UPDATE_REPOS_EXAMPLES=500 python -m pytest test/scripts/repos/property_test.py
 
-tries new examples; without the variable there are a few, always the same, and more of them with
-`-m nightly`. A failure prints the steps, and the seed to repeat it.
+A failure prints its steps, and the seed.
 """
 
 import os
 import shutil
+import subprocess
 from pathlib import Path
+from typing import NamedTuple
 
 import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from test.scripts.repos.checker import differences, losses
-from test.scripts.repos.scenes import CHANGES, STATES, Scenes, plain, point
-from test.scripts.repos.snapshots import snapshot
+from test.scripts.repos import holdings
 from test.scripts.repos.world import World, wait_for_orphans
 
-EXAMPLES = os.environ.get("UPDATE_REPOS_EXAMPLES")
 _IS_NIGHTLY = os.environ.get("NIGHTLY_TESTS") == "1"
-_FEW = 20 if _IS_NIGHTLY else 8
+_EXAMPLES = int(os.environ.get("UPDATE_REPOS_EXAMPLES", 100 if _IS_NIGHTLY else 8))
 pytestmark = [pytest.mark.nightly] if _IS_NIGHTLY else []
+
+# Both sides start with a file f, a folder d, a link l, and a submodule s with a submodule t.
+_BASE = """
+echo file > f; mkdir d; echo a > d/a; echo b > d/b; ln -s f l; echo '*.o' > .gitignore
+submodule s
+"""
+# What happens to the server's repository, before it is cloned and after. The letter is the path.
+_CHANGES = """
+f: echo theirs > f
+f: rm -rf f
+f: git mv f moved
+f: chmod +x f
+f: rm -r f; mkdir f; echo theirs > f/x
+f: rm -r f; ln -s theirs f
+f: git rm -q f; submodule f
+d: echo theirs > d/a
+d: echo theirs > d/new
+d: rm -r d
+d: git mv d moved
+d: rm -r d; echo theirs > d
+d: rm -r d; ln -s theirs d
+d: git rm -qr d; submodule d
+l: ln -sfn theirs l
+l: rm l; mkdir l; echo theirs > l/x
+s: git -C s pull -q origin main
+s: git -C s pull -q origin main
+s: git rm -qf s
+s: git mv s moved
+s: git rm -qf s; echo theirs > s
+s: git rm -qf s; mkdir s; echo theirs > s/new
+n: echo theirs > n
+n: mkdir n; echo theirs > n/x
+n: submodule n
+-: printf '*.o\\n/own\\n/d\\n/n\\n' > .gitignore
+-: git reset -q --soft HEAD~1; git commit -qm rewritten --allow-empty
+"""
+# What a person does in the clone.
+_WORK = """
+-: commit own
+-: git switch -q --detach; commit own
+-: git switch -q -c topic; commit own
+-: conflict merge
+-: conflict rebase
+-: git bisect start
+-: touch .git/index.lock
+-: echo mine | tee f > own; git stash -qu
+-: git worktree add -q -b linked ../linked; cd ../linked; commit own; echo 2 > f
+-: echo mine > own; exclude own
+f: git switch -q -c topic; commit f
+f: commit f
+f: echo mine > f; git add f
+f: echo mine > f
+f: echo staged > f; git add f; echo mine > f
+f: echo theirs > f; git add f
+f: chmod +x f
+f: rm f
+f: git rm -q f
+f: rm f; mkdir f; echo mine > f/x.o
+f: git mv f own
+f: git update-index --assume-unchanged f; echo mine > f
+f: git update-index --skip-worktree f; echo mine > f
+f: git sparse-checkout set --no-cone '/*' '!/f'
+d: echo mine > d/a
+d: git update-index --assume-unchanged d/a; echo mine > d/a
+d: rm -r d; echo mine > d
+d: rm -r d; mkdir own; echo mine > own/a; ln -s own d
+d: rm -r d; embed d
+d: echo mine > d/new
+d: exclude new; echo mine > d/new
+d: echo mine > d/x.o
+d: embed d/own
+d: mkfifo d/own
+l: rm l; echo mine > l
+l: rm l; mkdir l; echo mine > l/x
+s: echo mine > s/f
+s: echo mine > s/f; git -C s add f
+s: echo mine > s/own
+s: echo mine > s/x.o; echo '*.o' >> .git/modules/s/info/exclude
+s: echo mine > s/new
+s: cd s; commit own
+s: cd s; git switch -qc mine; commit own; git checkout -q --detach HEAD~1
+s: cd s; echo mine > f; git stash -q
+s: echo mine > s/t/f
+s: cd s/t; commit own
+s: git submodule -q deinit s
+s: git submodule -q deinit s; echo mine > s/new
+s: rm -r s; echo mine > s
+s: own_git_folder s
+n: echo mine > n
+n: echo theirs > n
+n: mkdir n; echo mine > n/x
+n: exclude n; echo mine > n
+n: exclude n; mkdir n; echo mine | tee n/x > n/own
+n: embed n
+n: exclude n; embed n
+n: echo mine > n; git add n
+"""
 
 # Calls git as asked for, and ends its caller before or after the call with the given number.
 _KILLER = """
@@ -37,40 +134,98 @@ printf x >>"$count"
 [ "$n" = "$at" ] && [ "$when" = interrupted ] && kill -INT $PPID
 """
 
-# Beside the changes of the matrix.
-_MORE_CHANGES = {"rewrite": "git reset -q --soft HEAD~1; git commit -qm rewritten --allow-empty"}
-_SCRIPTS = {**CHANGES, **_MORE_CHANGES}
-
 Kill = tuple[int | None, str]
+_OPTIONS = [
+    [],
+    [],
+    [],
+    ["--rebase"],
+    ["--merge"],
+    ["--plan"],
+    ["--dry-run"],
+    ["--rebase", "--plan"],
+]
 
 
-class Place:
-    """Servers and clones that are made once, and copied for every example."""
+class Example(NamedTuple):
+    """What happens; `past` is before the clone, `news` after it."""
+
+    past: list[str]
+    is_shallow: bool
+    work: list[str]
+    news: list[str]
+    options: list[str]
+    kill: Kill
+    kill_undo: Kill
+
+
+@st.composite
+def _examples(draw: st.DrawFn) -> Example:
+    # Most steps are at one path: elsewhere they would not meet each other.
+    path = draw(st.sampled_from("fdlsn"))
+
+    def steps(listed: str, fewest: int) -> list[str]:
+        pairs = [line.split(": ", 1) for line in listed.strip().split("\n")]
+        near = st.sampled_from([step for at, step in pairs if at == path])
+        anywhere = st.sampled_from([step for _, step in pairs])
+        return draw(st.lists(st.one_of(near, near, anywhere), min_size=fewest, max_size=3))
+
+    number = st.one_of(st.none(), st.none(), st.integers(0, 60))
+    kill = st.tuples(number, st.sampled_from(["before", "after", "interrupted"]))
+    return Example(
+        past=steps(_CHANGES, 0)[:1],
+        is_shallow=draw(st.sampled_from([False, False, False, True])),
+        work=steps(_WORK, 1),
+        news=steps(_CHANGES, 1),
+        options=draw(st.sampled_from(_OPTIONS)),
+        kill=draw(kill),
+        kill_undo=draw(kill),
+    )
+
+
+class Servers:
+    """Repositories to clone, made once; examples change copies of them."""
 
     def __init__(self, folder: Path):
-        self.folder = folder
-        self.scenes = Scenes(folder)
-        self.scenes.base("base", {})
-        server = self.scenes.world.repo(self.scenes.server("base"))
-        server.commit("README")
-        self.scenes.clone("base", folder / "clones" / "full")
-        self.scenes.clone("base", folder / "clones" / "shallow", "--depth=1")
+        self.folder, world = folder, World(folder)
+        self.environ = world.environ
+        leaf, inner = (world.server(name) for name in ("leaf", "inner"))
+        for server in (leaf, inner):
+            server.commit("f", "old\n")
+            server.commit("f", "new\n")
+        inner.add_submodule(leaf, "t")
+        leaf.commit("late", "theirs\n")
+        inner.write("new", "theirs\n")
+        inner.git("add", "new")
+        inner.bump("t")
+        self.url = f"file://{inner.path}"
+        self.top = world.server("top")
+        self.shell(world, self.top.path, _BASE)
+        self.shell(world, self.top.path, "git add -Af; git commit -qm base")
 
-    def example(self, kind: str, steps: list[str], news: list[str]) -> World:
+    def shell(self, world: World, place: Path, script: str, *, check: bool = True) -> None:
+        world.repo(place).shell(script, check=check, INNER=self.url)
+
+    def build(self, example: Example) -> World:
         """A clone after local work, and its server after changes."""
         shutil.rmtree(self.folder / "example", ignore_errors=True)
         world = World(self.folder / "example")
         server, clone = world.folder / "server", world.folder / "a" / "repo"
-        shutil.copytree(self.folder / "clones" / kind, clone, symlinks=True)
-        shutil.copytree(self.scenes.server("base"), server, symlinks=True)
-        point(clone / ".git/config", self.scenes.server("base"), server)
-        for step in steps:
-            self.scenes.shell(clone, STATES[step], check=False)
-        for change in news:
-            self.scenes.shell(server, _SCRIPTS[change], check=False)
-            self.scenes.shell(server, f"git add -Af; git commit -qm {plain(change)}", check=False)
-        world.table["a"] = {"path": str(clone), "upstream": [f"file://{server}"]}
+        shutil.copytree(self.top.path, server, symlinks=True)
+        self.change(world, server, example.past)
+        url, depth = f"file://{server}", ["--depth=1"] if example.is_shallow else []
+        words = ["git", "clone", "-q", "--recursive", *depth, url, str(clone)]
+        subprocess.run(words, env=world.environ, capture_output=True, check=True)
+        for step in example.work:
+            self.shell(world, clone, step, check=False)
+        self.change(world, server, example.news)
+        world.table["a"] = {"path": str(clone), "upstream": [url]}
         return world
+
+    def change(self, world: World, server: Path, steps: list[str]) -> None:
+        for step in steps:
+            self.shell(world, server, step, check=False)
+            self.shell(world, server, "git add -Af; git commit -qm change", check=False)
 
     def run(self, world: World, kill: Kill, *words: str) -> int:
         """Runs the tool, ended at a call of git; its exit code."""
@@ -83,61 +238,39 @@ class Place:
         return code
 
 
-_KILL = st.tuples(
-    st.one_of(st.none(), st.integers(0, 60)), st.sampled_from(["before", "after", "interrupted"])
-)
-
-
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
-    return Place(tmp_path_factory.mktemp("property"))
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Servers:
+    return Servers(tmp_path_factory.mktemp("property"))
 
 
 @hypothesis.settings(
-    max_examples=int(EXAMPLES or _FEW),
-    # New examples are tried only on request: others must not fail by chance.
-    derandomize=EXAMPLES is None,
+    max_examples=_EXAMPLES,
     deadline=None,
+    database=None,
     print_blob=True,
     suppress_health_check=list(hypothesis.HealthCheck),
 )
-@hypothesis.given(
-    kind=st.sampled_from(["full", "full", "full", "shallow"]),
-    steps=st.lists(st.sampled_from(sorted(STATES)), max_size=4),
-    news=st.lists(st.sampled_from(sorted(_SCRIPTS)), min_size=1, max_size=4),
-    options=st.tuples(
-        st.sampled_from(["", "", "--rebase", "--merge"]),
-        st.sampled_from(["", "", "", "--plan", "--dry-run"]),
-    ),
-    kill=_KILL,
-    kill_undo=_KILL,
-)
+@hypothesis.given(example=_examples())
 def test_nothing_is_lost_and_undo_restores_everything(
-    place: Place,
-    kind: str,
-    steps: list[str],
-    news: list[str],
-    options: tuple[str, ...],
-    kill: Kill,
-    kill_undo: Kill,
+    servers: Servers, pytestconfig: pytest.Config, example: Example
 ):
-    world = place.example(kind, steps, news)
-    before = snapshot(world.folder / "a")
+    hypothesis.note(f"--hypothesis-seed={pytestconfig.getoption('hypothesis_seed')}")
+    world = servers.build(example)
+    before = holdings.read(world.folder / "a")
 
-    code = place.run(world, kill, *(word for word in options if word))
+    code = servers.run(world, example.kill, *example.options)
 
     assert code in (0, 1, 3, 130, -9)
-    after = snapshot(world.folder / "a")
-    assert losses(before, after) == []
-    if "--dry-run" in options:
-        assert differences(before, after) == []
-        return
+    after = holdings.read(world.folder / "a")
+    assert holdings.lost(before, after) == []
+    if "--dry-run" in example.options:
+        assert holdings.different(before, after) == []
 
-    undone = place.run(world, kill_undo, "undo")
+    undone = servers.run(world, example.kill_undo, "undo")
 
-    assert losses(before, snapshot(world.folder / "a")) == []
+    assert holdings.lost(before, holdings.read(world.folder / "a")) == []
     if undone in (-9, 130):
-        undone = place.run(world, (None, ""), "undo")
-    # 2: there was nothing to undo but a fetch, or the one that was killed had done it all.
+        undone = servers.run(world, (None, ""), "undo")
+    # 2: there was nothing to undo, or the one that was killed had done it all.
     assert undone in (0, 2)
-    assert differences(before, snapshot(world.folder / "a"), tracking=undone == 0) == []
+    assert holdings.different(before, holdings.read(world.folder / "a")) == []

@@ -1,96 +1,56 @@
-"""Submodules follow after the branch moved, recursively; undo restores them."""
+"""Submodules follow after the branch moved, recursively; local work in them is never touched."""
 
 import shutil
 
 import pytest
 
-from test.scripts.repos.nests import Nest
-from test.scripts.repos.world import Repo, World
+from test.scripts.repos.world import Nest, Repo, World
 
 
-def test_submodules_follow_recursively_and_undo_restores_them(world: World, nest: Nest):
-    before = [repo.everything() for repo in (nest.clone, nest.in_middle, nest.in_leaf)]
-    new = nest.advance()
-    assert world.run().code == 0
-    assert (nest.clone.head, nest.in_middle.head, nest.in_leaf.head) == new
-    assert nest.clone.git("status", "--porcelain") == ""
-    assert world.run("undo").code == 0
-    assert [repo.everything() for repo in (nest.clone, nest.in_middle, nest.in_leaf)] == before
+def _everything(nest: Nest) -> list[dict[str, object]]:
+    return [repo.everything() for repo in (nest.clone, nest.in_middle, nest.in_leaf)]
 
 
-def test_undo_restores_the_branch_of_a_submodule(world: World, nest: Nest):
+def test_submodules_follow_recursively_and_undo_restores_them_and_their_branch(
+    world: World, nest: Nest
+):
     nest.in_middle.git("switch", "-q", "main")
-    nest.advance()
-    assert world.run().code == 0
-    assert nest.in_middle.branch == "HEAD"
-    assert world.run("undo").code == 0
-    assert nest.in_middle.branch == "main"
-
-
-def test_a_hook_that_fails_in_a_submodule_stops_nothing(world: World, nest: Nest):
+    nest.in_middle.write("mine", "untracked\n")
+    old = nest.in_middle.head
     new = nest.advance()
-    nest.in_middle.hook("post-checkout", "exit 2")
+    nest.clone.git("fetch", "-q")
+    before = _everything(nest)
     assert world.run().code == 0
     assert (nest.clone.head, nest.in_middle.head, nest.in_leaf.head) == new
+    assert (nest.in_middle.branch, nest.clone.git("status", "--porcelain")) == ("HEAD", "M middle")
+    (kept,) = nest.in_middle.kept()
+    assert nest.in_middle.git("rev-parse", kept) == old
     assert world.run("undo").code == 0
-
-
-def test_a_checkout_that_fails_in_a_submodule_leaves_what_is_not_its_own(world: World, nest: Nest):
-    nest.leaf.commit(".gitattributes", "*.bin filter=bad\n")
-    nest.leaf.commit("added")
-    nest.leaf.commit("file.bin")
-    nest.advance()
-    # As a person who works there at that moment.
-    smudge = "[ -e README ] || exec cat; echo mine > added; exit 1"
-    nest.in_leaf.git("config", "filter.bad.smudge", smudge)
-    nest.in_leaf.git("config", "filter.bad.required", "true")
-    old = nest.in_leaf.head
-    assert world.run().one()["status"] == "failed"
-    assert (nest.in_leaf.head, nest.in_leaf.read("added")) == (old, "mine\n")
-
-
-def test_the_old_commit_of_a_submodule_is_kept_in_it(world: World, nest: Nest):
-    old = nest.in_leaf.head
-    nest.advance()
-    world.run()
-    (kept,) = nest.in_leaf.kept()
-    assert nest.in_leaf.git("rev-parse", kept) == old
-
-
-def test_the_old_commits_of_submodules_are_forgotten_with_their_runs(world: World, nest: Nest):
-    world.settings["keep_runs"] = 1
-    for _ in range(2):
-        nest.advance()
-        assert world.run().code == 0
-    kept = [ref for repo in (nest.clone, nest.in_middle, nest.in_leaf) for ref in repo.kept()]
-    assert len({ref.split("/")[2] for ref in kept}) == 1
+    assert _everything(nest) == before
 
 
 def test_a_new_submodule_is_cloned_with_what_is_in_it_and_undo_takes_it_away(
     world: World, nest: Nest
 ):
-    before = nest.clone.everything()
     nest.top.add_submodule(nest.middle, "second")
+    nest.clone.git("fetch", "-q")
+    before = nest.clone.files()
     assert world.run().code == 0
     assert (nest.clone.path / "second" / "leaf" / "README").exists()
     assert world.run("undo").code == 0
-    assert nest.clone.everything() == before
+    assert (nest.clone.files(), nest.clone.git("status", "--porcelain")) == (before, "")
+    assert world.run().code == 0
+    assert (nest.clone.path / "second" / "leaf" / "README").exists()
 
 
-_HIDE, _CHANGE = "git update-index --skip-worktree README", "echo mine > README"
-_ASSUME = "git update-index --assume-unchanged README"
+_HIDE = "git update-index --skip-worktree README"
 
 
 @pytest.mark.parametrize(
     "work",
     [
-        "echo mine > mine",
         "exclude mine; echo mine > mine",
-        f"{_HIDE}; {_CHANGE}",
-        f"{_ASSUME}; {_CHANGE}",
-        f"{_HIDE}; rm README",
-        f"cd leaf; {_HIDE}; {_CHANGE}",
-        f"git sparse-checkout set --no-cone '/*' '!/.gitmodules'; {_ASSUME}; {_CHANGE}",
+        f"cd leaf; {_HIDE}; echo mine > README",
         # A recorded commit that no .gitmodules names, with a clone of the user's at its place.
         "rm leaf/.git; git rm -q --cached leaf; git init -q leaf; (cd leaf; commit mine);"
         " git add leaf; git commit -qm mine",
@@ -104,7 +64,7 @@ def test_undo_leaves_a_new_submodule_in_which_a_person_works(world: World, nest:
     before = inner.everything()
     ran = world.run("undo")
     assert (ran.code, inner.everything()) == (1, before)
-    assert any("second stays" in note for note in ran.one()["notes"])
+    assert "submodule second has local work and stays" in ran.one()["notes"]
 
 
 def test_a_new_submodule_is_left_out_where_others_are(world: World):
@@ -113,19 +73,101 @@ def test_a_new_submodule_is_left_out_where_others_are(world: World):
     clone = world.clone(top, "a")
     top.add_submodule(leaf, "second")
     ran = world.run()
-    assert ran.code == 0
-    assert list((clone.path / "first").iterdir()) == []
-    assert list((clone.path / "second").iterdir()) == []
+    assert (ran.code, list((clone.path / "second").iterdir())) == (0, [])
     assert f"git -C {clone.path} submodule update --init -- second" in ran.one()["notes"][0]
 
 
-def test_a_submodule_that_is_gone_upstream_stays_and_is_named(world: World, nest: Nest):
-    nest.top.git("rm", "-q", "middle")
-    nest.top.git("commit", "-q", "-m", "remove")
+def test_a_submodule_that_is_gone_upstream_stays_and_its_commits_are_kept_when_it_comes_back(
+    world: World, nest: Nest
+):
+    nest.top.shell("git rm -q middle; git commit -qm remove")
     ran = world.run()
     assert ran.one()["status"] == "updated"
-    assert (nest.in_middle.path / "README").exists()
     assert any("its folder stays" in note for note in ran.one()["notes"])
+    mine = nest.in_middle.commit("mine")
+    shutil.rmtree(nest.in_middle.path)
+    nest.top.git("revert", "--no-edit", "HEAD")
+    assert world.run().code == 0
+    assert mine in nest.in_middle.git("for-each-ref", "refs/update-repos", "--format=%(objectname)")
+
+
+def test_a_submodule_with_the_name_of_one_that_is_gone_does_not_take_its_git_folder(
+    world: World, nest: Nest
+):
+    nest.top.shell("git rm -q middle; git commit -qm remove")
+    assert world.run().code == 0
+    before = nest.in_middle.everything()
+    nest.top.shell(f"""
+        rm -r .git/modules/middle
+        git submodule --quiet add --name middle file://{nest.middle.path} other
+        git commit -qm "at another path"
+    """)
+    ran = world.run()
+    assert (ran.code, ran.one()["status"], nest.in_middle.everything()) == (1, "failed", before)
+    assert "modules/middle belongs to the submodule that was at" in ran.one()["reason"]
+
+
+def test_a_submodule_that_moves_is_refused_with_the_command_that_lets_the_update_go_on(
+    world: World, nest: Nest
+):
+    nest.top.shell("git mv middle other; git commit -qm moved")
+    before, new = _everything(nest)[1:], nest.top.head
+    ran = world.run()
+    assert (ran.code, ran.one()["status"], _everything(nest)[1:]) == (1, "skipped", before)
+    command = ran.one()["reason"].partition("middle moves to other; first:  ")[2]
+    nest.clone.shell(command)
+    assert (world.run().code, nest.clone.head) == (0, new)
+
+
+# Local work in submodules, and what is said of it.
+_WORK = {
+    "echo mine > middle/README": "submodule middle has changes",
+    "echo mine > middle/leaf/README": "submodule middle has changes",
+    "cd middle; commit mine": "submodule middle is at another commit than recorded",
+    "git -C middle bisect start": "submodule middle bisect in progress",
+    "git config submodule.middle.ignore all; echo mine > middle/README": "middle has changes",
+}
+
+
+@pytest.mark.parametrize("work", _WORK)
+def test_local_work_in_a_submodule_stops_its_repository_if_upstream_moves_it(
+    world: World, nest: Nest, work: str
+):
+    nest.clone.shell(work)
+    before = [repo.everything() for repo in (nest.in_middle, nest.in_leaf)]
+    head = nest.top.commit("unrelated")
+    assert (world.run().code, nest.clone.head) == (0, head)
+    nest.advance()
+    ran = world.run()
+    assert (ran.code, ran.one()["status"], nest.clone.head) == (1, "skipped", head)
+    assert _WORK[work] in ran.one()["reason"]
+    assert [repo.everything() for repo in (nest.in_middle, nest.in_leaf)] == before
+
+
+@pytest.mark.parametrize("replace", ["echo new > middle", "mkdir middle; echo new > middle/file"])
+@pytest.mark.parametrize("holds", ["exclude precious", "own_git_folder ../middle", "exit 0"])
+def test_a_submodule_that_becomes_something_else_is_not_removed_with_what_is_in_it(
+    world: World, nest: Nest, replace: str, holds: str
+):
+    if "own_git" in holds:
+        nest.clone.shell("rm -r middle/leaf; mkdir middle/leaf; own_git_folder middle")
+    else:
+        nest.in_middle.shell(holds)
+        nest.in_middle.write("precious", "mine\n")
+    nest.top.shell(f"git rm -qr middle; {replace}; git add -A; git commit -qm replaced")
+    files = nest.clone.files()
+    ran = world.run()
+    assert (ran.code, ran.one()["status"], nest.clone.files()) == (1, "skipped", files)
+    assert "middle" in ran.one()["files"][0]
+
+
+def test_an_ignored_file_in_a_submodule_is_not_overwritten(world: World, nest: Nest):
+    nest.in_middle.shell("exclude theirs; echo precious > theirs")
+    nest.middle.commit("theirs")
+    nest.top.bump("middle")
+    ran = world.run()
+    assert (ran.code, nest.in_middle.read("theirs")) == (1, "precious\n")
+    assert "submodule middle: in the way: theirs" in ran.one()["reason"]
 
 
 def test_a_submodule_set_to_another_kind_of_update_is_left_alone(world: World, nest: Nest):
@@ -133,78 +175,17 @@ def test_a_submodule_set_to_another_kind_of_update_is_left_alone(world: World, n
     old = nest.in_middle.head
     nest.advance()
     ran = world.run()
-    assert nest.in_middle.head == old
-    assert "submodule.middle.update is none" in ran.one()["reason"]
-
-
-def test_the_submodules_of_a_feature_branch_follow(world: World, nest: Nest):
-    nest.clone.commit_on_feature()
-    _, middle, leaf = nest.advance()
-    assert world.run("--rebase").code == 0
-    assert (nest.in_middle.head, nest.in_leaf.head) == (middle, leaf)
-
-
-@pytest.mark.nightly
-def test_two_hundred_submodules_follow(world: World):
-    leaf = world.server("leaf")
-    first, second = leaf.head, leaf.commit()
-    top = world.server("a")
-    modules = "".join(
-        f'[submodule "m{i}"]\n\tpath = m{i}\n\turl = file://{leaf.path}\n' for i in range(200)
+    assert (nest.in_middle.head, "submodule.middle.update is none" in ran.one()["reason"]) == (
+        old,
+        True,
     )
-    top.write(".gitmodules", modules)
-    _record(top, first)
-    clone = world.clone(top, "a")
-    _populate(clone, leaf)
-    _record(top, second)
-    assert world.run().code == 0
-    heads = {world.repo(clone.path / f"m{i}").git("rev-parse", "HEAD") for i in (0, 99, 199)}
-    assert heads == {second}
-    assert clone.git("status", "--porcelain") == ""
 
 
-def _record(top: Repo, commit: str) -> None:
-    top.git("add", ".gitmodules")
-    entries = [f"160000 {commit}\tm{i}\n" for i in range(200)]
-    top.git("update-index", "--index-info", text="".join(entries))
-    top.git("commit", "-q", "-m", "record")
-
-
-def _populate(clone: Repo, leaf: Repo) -> None:
-    """As `git submodule update --init` leaves it, in a tenth of its time."""
-    lines = (clone.path / ".git" / "config").read_text()
-    clone.git("submodule", "--quiet", "update", "--init", "m0")
-    first = clone.path / ".git" / "modules" / "m0"
-    for i in range(200):
-        lines += f'[submodule "m{i}"]\n\tactive = true\n\turl = file://{leaf.path}\n'
-        if i:
-            git_dir = clone.path / ".git" / "modules" / f"m{i}"
-            shutil.copytree(first, git_dir)
-            text = (git_dir / "config").read_text().replace("/m0\n", f"/m{i}\n")
-            (git_dir / "config").write_text(text)
-            shutil.copytree(clone.path / "m0", clone.path / f"m{i}", dirs_exist_ok=True)
-        (clone.path / f"m{i}" / ".git").write_text(f"gitdir: ../.git/modules/m{i}\n")
-    (clone.path / ".git" / "config").write_text(lines)
-
-
-@pytest.mark.parametrize(
-    "kind", ["echo new > middle", "ln -s README middle", "mkdir middle; echo new > middle/file"]
-)
-def test_a_submodule_whose_folder_is_empty_may_become_something_else(
-    world: World, nest: Nest, kind: str
-):
-    nest.clone.git("submodule", "--quiet", "deinit", "middle")
-    nest.top.shell(f"git rm -q middle; {kind}; git add -A; git commit -qm replaced")
-    assert (world.run().code, nest.clone.head) == (0, nest.top.head)
-    assert nest.clone.git("status", "--porcelain") == ""
-
-
-def test_a_submodule_that_moves_to_another_address_is_fetched_from_there(world: World, nest: Nest):
+def test_a_commit_that_only_another_address_has_is_fetched_from_there(world: World, nest: Nest):
     other = world.repo(world.folder / "servers" / "other")
     nest.leaf.git("clone", "-q", ".", str(other.path))
     new = other.commit("there alone")
-    inner = Repo(nest.middle.path / "leaf", nest.middle.environ)
-    inner.git("pull", "-q", f"file://{other.path}", "main")
+    world.repo(nest.middle.path / "leaf").git("pull", "-q", f"file://{other.path}", "main")
     words = ("config", "--file", ".gitmodules", "submodule.leaf.url", f"file://{other.path}")
     nest.middle.git(*words)
     nest.middle.git("commit", "-q", "-a", "-m", "another address")
@@ -212,14 +193,105 @@ def test_a_submodule_that_moves_to_another_address_is_fetched_from_there(world: 
     assert (world.run().code, nest.in_leaf.head) == (0, new)
 
 
-# Ends its caller right after the settings of a new submodule are written.
-_KILLER = 'case "$*" in *"submodule init"*) $git "$@"; kill -9 $PPID;; esac'
-
-
-def test_undo_removes_the_settings_of_a_submodule_that_was_not_cloned(world: World, nest: Nest):
-    nest.top.add_submodule(nest.leaf, "second")
-    before = nest.clone.everything()
-    assert world.run(**world.wrapped_git(_KILLER)).code == -9
-    assert "submodule.second.url" in nest.clone.git("config", "--local", "--list")
+def test_submodules_left_behind_are_taken_up_after_other_runs(world: World, nest: Nest):
+    nest.clone.git("fetch", "-q")
+    before = _everything(nest)
+    _, middle, leaf = nest.advance()
+    with nest.middle.gone():
+        ran = world.run()
+        assert (ran.code, ran.one()["status"]) == (1, "failed")
+        assert ran.one()["remedy"] == ["scripts/update_repos.py a"]
+        # As the run left it: not local work, but still to be done.
+        assert world.run("status").one()["local"]["submodules"] == {}
+    assert world.run().code == 0
+    assert (nest.in_middle.head, nest.in_leaf.head) == (middle, leaf)
+    assert not (nest.clone.path / ".git" / "update-repos" / "state.json").exists()
     assert world.run("undo").code == 0
-    assert nest.clone.everything() == before
+    before[0]["refs"]["refs/remotes/origin/main"] = nest.top.head  # type: ignore[index]
+    assert _everything(nest) == before
+
+
+def test_a_submodule_that_a_person_moved_meanwhile_is_theirs(world: World, nest: Nest):
+    nest.advance()
+    with nest.middle.gone():
+        assert world.run().one()["status"] == "failed"
+    mine = nest.in_middle.commit("mine")
+    assert (world.run().code, nest.in_middle.head) == (0, mine)
+    ran = world.run("undo")
+    assert (ran.code, ran.one()["status"], nest.in_middle.head) == (1, "skipped", mine)
+
+
+def test_a_clone_of_a_submodule_that_stopped_half_way_is_finished_and_keeps_files_of_the_user(
+    world: World,
+):
+    inner, (top, clone) = world.server("inner"), world.pair()
+    top.add_submodule(inner, "s")
+    commit = Repo(top.path / "s", top.environ).commit("later")
+    top.git("commit", "-q", "-a", "-m", "its commit is on no server yet")
+    assert world.run().one()["status"] == "failed"
+    below = world.repo(clone.path / "s")
+    below.write("later", "mine\n")
+    top.git("-C", "s", "push", "-q", "origin", "HEAD:refs/heads/later")
+    assert world.run().code == 0
+    assert (below.head, below.git("status", "--porcelain")) == (commit, "M later")
+    assert (below.read("later"), (below.path / "README").exists()) == ("mine\n", True)
+
+
+# Names and paths that lead out of a submodule's places; git refuses them, too.
+_HOSTILE = [
+    ("../../../victim/.git/modules/lib", "s"),
+    ("a/../../../../victim/.git/modules/lib", "s"),
+    ("..\\\\x", "s"),
+    (".git", "s"),
+    ("s", ".git/modules/x"),
+    ("s", "../victim/lib"),
+    ("s", "link/lib"),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "is_known"),
+    [
+        *((*pair, False) for pair in _HOSTILE),
+        *((*pair, True) for pair in (_HOSTILE[0], _HOSTILE[5])),
+    ],
+)
+def test_a_submodule_whose_name_or_path_leads_elsewhere_is_refused(
+    world: World, name: str, path: str, is_known: bool
+):
+    lib, server = world.server("lib"), world.server("a")
+    old, new = lib.head, lib.commit()
+    victim = world.init(world.folder / "src" / "victim")
+    victim.add_submodule(lib, "lib")
+    victim.shell("git -C lib checkout -q HEAD~1; echo mine > lib/precious")
+    server.write(".gitmodules", f'[submodule "{name}"]\npath = {path}\nurl = file://{lib.path}\n')
+    record = (
+        "git add .gitmodules; git update-index --add --cacheinfo 160000,{},s; git commit -qm {}"
+    )
+    if is_known:
+        server.shell(record.format(old, "first"))
+    clone = world.clone(server, "a")
+    (clone.path / "link").symlink_to(victim.path)
+    server.shell("echo '# more' >> .gitmodules;" + record.format(new, "second"))
+    before = clone.head, victim.everything(), world.repo(victim.path / "lib").everything()
+    ran = world.run()
+    assert (ran.code, ran.one()["status"], clone.head) == (1, "skipped", before[0])
+    assert "has a name or path that leads elsewhere" in ran.one()["reason"]
+    assert (victim.everything(), world.repo(victim.path / "lib").everything()) == before[1:]
+
+
+@pytest.mark.nightly
+def test_two_hundred_submodules_follow(world: World):
+    leaf, top = world.server("leaf"), world.server("a")
+    old, new = leaf.head, leaf.commit()
+    text = '[submodule "m{0}"]\n\tpath = m{0}\n\turl = file://{1}\n'
+    top.write(".gitmodules", "".join(text.format(i, leaf.path) for i in range(200)))
+    for commit in (old, new):
+        top.git("add", ".gitmodules")
+        listed = "".join(f"160000 {commit}\tm{i}\n" for i in range(200))
+        top.git("update-index", "--index-info", text=listed)
+        top.git("commit", "-q", "-m", "record")
+        if commit == old:
+            clone = world.clone(top, "a", "--recursive", "--jobs=4")
+    assert (world.run().code, clone.git("status", "--porcelain")) == (0, "")
+    assert world.repo(clone.path / "m199").head == new

@@ -11,11 +11,11 @@ from scripts.repos.model import UsageError
 def _read(tmp_path: Path, text: str) -> table.Table:
     file = tmp_path / "own.toml"
     file.write_text(text)
-    return table.read(file, {})
+    return table.read(file, {}, {})
 
 
 def _ours(tmp_path: Path) -> table.Table:
-    return table.read(None, {"XDG_CONFIG_HOME": str(tmp_path)})
+    return table.read(None, {"XDG_CONFIG_HOME": str(tmp_path)}, {})
 
 
 def test_the_default_set_is_pytorch_vision_xla_and_this_project(tmp_path: Path):
@@ -56,7 +56,7 @@ def test_all_are_those_of_the_users_file_too(tmp_path: Path):
 def test_the_users_file_wins_key_by_key(tmp_path: Path):
     read = _read(tmp_path, '[repository.pytorch]\nbranch = "viable"\n[settings]\nretries = 9\n')
     pytorch = read.entries["pytorch"]
-    assert (pytorch.branch, pytorch.folders) == ("viable", ("pytorch",))
+    assert (pytorch.branch, pytorch.folders) == ("viable", ["pytorch"])
     assert (read.settings.retries, read.settings.timeout) == (9, 60)
 
 
@@ -72,39 +72,42 @@ def test_the_users_file_is_found_in_the_configuration_folder(tmp_path: Path):
     [
         ("[", "cannot be read"),
         ("x = 1", "unknown key x"),
-        ("[settings]\nx = 1", "unknown key x of settings"),
-        ("[settings]\nretries = -1", "must be a number ≥ 0"),
+        ("[settings]\nx = 1", "unknown key x"),
+        ("[settings]\nretries = -1", "numbers ≥ 0"),
         ("[settings]\nretries = 'many'", "must be a number"),
         ("[settings]\nretries = 1.5", "must be a number"),
-        ("[settings]\njobs = 0", "must be a number ≥ 1"),
+        ("[settings]\njobs = 0", "must be numbers ≥ 1"),
         ("[settings]\ntimeout = nan", "must be a number"),
-        ("[settings]\nkeep_untracked = true", "unknown key keep_untracked of settings"),
-        ("[repository.undo]", "undo is a command"),
-        ("[settings]\ntimeout = 0", "must be a number ≥ 0.001"),
+        ("[settings]\nbackoff = inf", "numbers ≥ 0"),
+        ("[repository.undo]", "no command"),
         ("settings = 1", "settings = 1 must be a table"),
         ("default = 'a'", "default = 'a' must be a list"),
-        ("default = [1]", "named 1"),
+        ("default = [1]", "must be a list of strings"),
         ("repository.a = 1", "repository.a must be a table"),
-        ("[repository.a]\npath = 1", "path of a must be a string"),
-        ("[repository.a]\noptional = 'yes'", "optional of a must be true or false"),
-        ("[repository.a]\npins = ['b']", "pins of a must be a table"),
-        ("[repository.a]\npins = { b = 1 }", "pins of a must be a table of file names"),
-        ("[repository.a]\nx = 1", "unknown key x of a"),
-        ("[repository.a]\nupstream = 'https://host/a'", "upstream of a must be a list"),
-        ("[repository.a]\nupstream = [1]", "upstream of a must be a list"),
+        ("[repository.a]\npath = 1", "path = 1 must be a string"),
+        ("[repository.a]\noptional = 'yes'", "must be true or false"),
+        ("[repository.a]\npins = ['b']", "must be a table"),
+        ("[repository.a]\npins = { b = 1 }", "must be a table"),
+        ("[repository.a]\nx = 1", "repository.a in"),
+        ("[repository.a]\nupstream = 'https://host/a'", "must be a list of strings"),
+        ("[repository.a]\nupstream = [1]", "must be a list of strings"),
         ("[repository.a]\ndepends = ['nobody']", "named nobody"),
         ("[repository.a]\ndepends = ['b']\n[repository.b]\ndepends = ['a']", "a → b → a"),
+        (
+            "[repository.a]\npins = {b = 'x'}\n[repository.b]\npins = {a = 'x'}",
+            "`pins` is a circle",
+        ),
         ("default = ['nobody']", "named nobody"),
     ],
 )
 def test_an_invalid_table_is_reported(tmp_path: Path, text: str, problem: str):
     with pytest.raises(UsageError) as error:
         _read(tmp_path, text)
-    assert problem in error.value.problem
+    assert problem in str(error.value)
 
 
 def test_an_unknown_name_is_refused_with_those_that_are_known(tmp_path: Path):
     with pytest.raises(UsageError) as error:
         table.select(_ours(tmp_path), ["pytorhc"], None, False)
-    assert "pytorhc" in error.value.problem
-    assert "pytorch" in error.value.remedy
+    assert "named pytorhc" in str(error.value)
+    assert "Known: pytorch" in str(error.value)

@@ -2,20 +2,27 @@
 
 import fcntl
 import os
-import subprocess
+from pathlib import Path
 
 import pytest
 
 from test.scripts.repos.world import World
 
 
-def test_a_default_branch_is_fast_forwarded(world: World):
+def test_a_default_branch_is_fast_forwarded_and_the_next_commands_are_named(world: World):
     server, clone = world.pair()
-    new = server.commit()
-    ran = world.run()
-    assert (ran.code, ran.one()["status"]) == (0, "updated")
-    assert (clone.head, clone.branch) == (new, "main")
-    assert clone.git("status", "--porcelain") == ""
+    _, second = world.pair("b", depends=["a"])
+    world.pair("c")
+    server.git("tag", "v1")
+    server.git("branch", "another")
+    new, refs = server.commit(), set(clone.refs())
+    ran = world.run(json=False)
+    assert (ran.code, ran.err, "\x1b" in ran.out) == (0, "", False)
+    assert (clone.head, clone.branch, clone.git("status", "--porcelain")) == (new, "main", "")
+    # No tag arrives, and no other branch.
+    assert set(clone.refs()) == refs
+    commands = f"  cd {clone.path} && make\n  cd {second.path} && make\n"
+    assert ran.out.endswith(f"Next, inside the development container:\n{commands}")
 
 
 def test_nothing_to_do_changes_nothing_at_all(world: World):
@@ -27,124 +34,121 @@ def test_nothing_to_do_changes_nothing_at_all(world: World):
     assert sorted((clone.path / ".git").rglob("*")) == git_files
 
 
-def _calls_of_git(world: World) -> list[str]:
-    """The verbs of git that a run calls, sorted."""
+def test_nothing_to_do_takes_eight_calls_of_git_for_a_repository(world: World):
+    world.pair("a")
+    world.pair("b")
     calls = world.folder / "calls"
     assert world.run(**world.wrapped_git(f'echo "$@" >>{calls}')).code == 0
     words = [iter(line.split()) for line in calls.read_text().splitlines()]
-    return sorted(next(w for w in line if w != "-c" or not next(line)) for line in words)
-
-
-def test_nothing_to_do_takes_six_calls_of_git_for_a_repository(world: World):
-    world.pair("a")
-    world.pair("b")
-    calls = ["config", "for-each-ref", "ls-remote", "rev-parse", "rev-parse", "status"]
-    # Once: the version, and whether settings of the user rewrite addresses.
-    assert _calls_of_git(world) == sorted(["config", "version", *2 * calls])
+    verbs = sorted(next(w for w in line if w != "-c" or not next(line)) for line in words)
+    each = [
+        "config",
+        "config",
+        "config",
+        "for-each-ref",
+        "ls-remote",
+        "rev-parse",
+        "rev-parse",
+        "status",
+    ]
+    assert verbs == sorted(["version", *2 * each])
 
 
 @pytest.mark.parametrize("option", ["--dry-run", "--plan"])
 def test_a_plan_changes_no_ref_but_remote_tracking_ones(world: World, option: str):
     server, clone = world.pair()
-    new = server.commit()
-    before = clone.refs(tracking=False)
+    new, before = server.commit(), clone.refs(tracking=False)
     ran = world.run(option)
-    assert ran.code == 0
-    assert clone.refs(tracking=False) == before
+    assert (ran.code, clone.refs(tracking=False)) == (0, before)
     fetched = clone.git("rev-parse", "origin/main") == new
     assert fetched == (option == "--plan")
     assert ran.one()["status"] == ("planned" if fetched else "current")
 
 
+def test_a_dry_run_and_status_need_no_server_and_say_so(world: World):
+    server, clone = world.pair()
+    clone.write("mine")
+    with server.gone():
+        ran = world.run("--dry-run", json=False)
+        status = world.run("status", json=False)
+    assert ("no server was asked" in ran.out, "All is current" in ran.out) == (True, False)
+    assert (status.code, "1 untracked" in status.out) == (0, True)
+
+
 def test_a_feature_branch_stays_and_the_default_branch_beside_it_moves(world: World):
     server, clone = world.pair()
-    mine = clone.commit_on_feature()
-    new = server.commit()
-    ran = world.run()
-    assert (clone.head, clone.branch) == (mine, "feature")
-    assert clone.git("rev-parse", "main") == new
-    assert ran.one()["status"] == "updated"
-    assert "--rebase or --merge" in ran.one()["reason"]
+    mine, new = clone.commit_on_feature(), server.commit()
+    one = world.run().one()
+    assert (clone.head, clone.branch, clone.git("rev-parse", "main")) == (mine, "feature", new)
+    assert (one["status"], "--rebase or --merge" in one["reason"]) == ("updated", True)
 
 
 @pytest.mark.parametrize("how", ["rebase", "merge"])
 def test_a_feature_branch_is_integrated_on_request(world: World, how: str):
     server, clone = world.pair()
-    clone.git("switch", "-q", "-c", "feature")
-    clone.commit("mine", "my text\n")
+    clone.commit_on_feature()
     new = server.commit("theirs")
     assert world.run(f"--{how}").code == 0
-    assert clone.branch == "feature"
-    assert clone.git("merge-base", "HEAD", new) == new
-    assert (clone.read("mine"), (clone.path / "theirs").exists()) == ("my text\n", True)
-    parents = clone.git("log", "-1", "--format=%P").split()
-    assert len(parents) == (1 if how == "rebase" else 2)
+    assert (clone.branch, clone.git("merge-base", "HEAD", new)) == ("feature", new)
+    assert len(clone.git("log", "-1", "--format=%P").split()) == (1 if how == "rebase" else 2)
     assert clone.git("status", "--porcelain") == ""
 
 
-@pytest.mark.parametrize("plan", [[], ["--plan"]], ids=["run", "plan"])
-@pytest.mark.parametrize("how", ["rebase", "merge"])
-def test_a_conflict_changes_nothing_and_its_files_are_listed(
-    world: World, how: str, plan: list[str]
-):
+@pytest.mark.parametrize("options", [["--rebase"], ["--merge"], ["--rebase", "--plan"]], ids=str)
+def test_a_conflict_changes_nothing_and_its_files_are_listed(world: World, options: list[str]):
     server, clone = world.pair()
     clone.git("switch", "-q", "-c", "feature")
     clone.commit("file", "mine\n")
     server.commit("file", "theirs\n")
     clone.git("fetch", "-q")
     before = clone.everything()
-    ran = world.run(f"--{how}", *plan)
+    ran = world.run(*options)
     assert (ran.code, ran.one()["status"], ran.one()["files"]) == (1, "skipped", ["file"])
-    assert any(how in command for command in ran.one()["remedy"])
+    assert any(options[0][2:] in command for command in ran.one()["remedy"])
     assert clone.everything() == before
     assert clone.git("worktree", "list").count("\n") == 0
 
 
-@pytest.mark.parametrize("how", [[], ["--rebase"], ["--merge"]], ids=str)
-def test_a_diverged_default_branch_is_left_alone(world: World, how: list[str]):
+def test_a_diverged_default_branch_is_left_alone_with_commands_that_can_be_copied(world: World):
     server, clone = world.pair()
+    server.git("branch", "-m", "main;id")
+    clone.git("fetch", "-q")
+    clone.git("branch", "-m", "main;id")
     mine = clone.commit("mine")
     server.commit("theirs")
-    ran = world.run(*how)
-    assert (ran.code, clone.head) == (1, mine)
-    assert "diverged" in ran.one()["reason"]
+    ran = world.run("--rebase")
+    assert (ran.code, clone.head, "diverged" in ran.one()["reason"]) == (1, mine, True)
+    assert ran.one()["remedy"][0].endswith(" log --oneline 'origin/main;id..main;id'")
 
 
-def test_unpushed_commits_on_a_current_branch_need_no_person(world: World):
+def test_unpushed_commits_need_no_person(world: World):
     _, clone = world.pair()
     clone.commit("mine")
     ran = world.run()
     assert (ran.code, ran.one()["status"], ran.one()["ahead"]) == (0, "current", 1)
+    assert ran.one()["reason"] == "1 commit to push"
 
 
-def test_a_rebase_leaves_merges_alone(world: World):
+@pytest.mark.parametrize("then", ["nothing", "another commit"])
+@pytest.mark.parametrize("branch", ["main", "feature"])
+def test_a_commit_that_upstream_took_back_is_named_and_not_called_one_to_push(
+    world: World, then: str, branch: str
+):
     server, clone = world.pair()
-    clone.commit_on_feature()
-    clone.git("switch", "-q", "-c", "other", "main")
-    clone.commit("other")
-    clone.git("switch", "-q", "feature")
-    clone.git("merge", "-q", "--no-edit", "other")
-    server.commit("theirs")
-    before = clone.head
-    ran = world.run("--rebase")
-    assert (ran.code, clone.head) == (1, before)
-    assert "has merges" in ran.one()["reason"]
-    assert world.run("--merge").code == 0
-
-
-def test_rewritten_history_is_named_and_nothing_is_replayed(world: World):
-    server, clone = world.pair()
-    server.commit("old")
+    server.commit("taken back")
     assert world.run().code == 0
     old = clone.head
-    mine = clone.commit_on_feature()
+    if branch == "feature":
+        clone.commit_on_feature()
     server.git("reset", "-q", "--hard", "HEAD~1")
-    server.commit("new")
-    ran = world.run("--rebase")
-    assert (clone.head, clone.git("rev-parse", "main")) == (mine, old)
-    assert (ran.code, "was rewritten" in ran.one()["reason"]) == (1, True)
-    kept = [ref for ref in clone.kept() if ref.endswith("/remotes/origin/main")]
-    assert old in [clone.git("rev-parse", ref) for ref in kept]
+    if then != "nothing":
+        server.commit("new")
+    # The second run knows it by the reflog alone.
+    for _ in range(2):
+        ran = world.run("--rebase")
+        assert (ran.code, clone.git("rev-parse", "main")) == (1, old)
+        assert "origin/main was rewritten" in ran.one()["reason"]
+        assert "to push" not in ran.one()["reason"]
 
 
 def test_a_default_branch_in_another_worktree_is_left_to_it(world: World):
@@ -154,10 +158,11 @@ def test_a_default_branch_in_another_worktree_is_left_to_it(world: World):
     old = clone.git("rev-parse", "main")
     server.commit()
     ran = world.run()
-    assert clone.git("rev-parse", "main") == old
+    assert (ran.code, clone.git("rev-parse", "main")) == (1, old)
     assert "is checked out in" in ran.one()["reason"]
 
 
+@pytest.mark.nightly
 def test_a_default_branch_that_another_worktree_rebases_is_left_to_it(world: World):
     server, clone = world.pair()
     clone.commit("first")
@@ -178,129 +183,97 @@ def test_a_shallow_clone_is_fast_forwarded(world: World):
     server.commit()
     clone = world.clone(server, "a", "--depth=1")
     new = server.commit()
-    assert world.run().code == 0
-    assert clone.head == new
+    assert (world.run().code, clone.head) == (0, new)
     assert clone.git("rev-parse", "--is-shallow-repository") == "true"
 
 
-def test_tags_and_other_branches_of_the_remote_are_not_fetched(world: World):
+def test_own_commits_of_a_detached_head_are_counted_before_a_switch_is_advised(world: World):
     server, clone = world.pair()
-    server.git("tag", "v1")
-    server.git("branch", "another")
+    clone.git("switch", "-q", "--detach")
+    mine = clone.commit("one")
     server.commit()
-    before = set(clone.refs())
-    world.run()
-    assert set(clone.refs()) == before
-
-
-def test_the_next_command_is_printed_for_what_was_updated_and_what_depends_on_it(world: World):
-    server, clone = world.pair("a")
-    _, second = world.pair("b", depends=["a"])
-    world.pair("c")
-    server.commit()
-    commands = world.run().json["next"]
-    assert commands == [f"cd {clone.path} && make", f"cd {second.path} && make"]
-
-
-def test_the_last_lines_for_people_name_the_next_command_and_are_plain_off_a_terminal(world: World):
-    server, clone = world.pair("a")
-    server.commit()
-    ran = world.run(json=False)
-    assert f"Next, inside the development container:\n  cd {clone.path} && make\n" in ran.out
-    assert (ran.err, "\x1b" in ran.out) == ("", False)
-
-
-def test_a_clone_of_a_clone_follows_its_branch_alone(world: World):
-    _, middle = world.pair("middle")
-    clone = world.clone(middle, "a")
-    del world.table["middle"]
-    new = middle.commit()
-    assert (world.run().code, clone.head) == (0, new)
+    ran = world.run()
+    assert (ran.code, clone.head, clone.branch) == (1, mine, "HEAD")
+    assert "1 commit of it on no branch" in ran.one()["reason"]
+    assert ran.one()["remedy"] == [f"git -C {clone.path} switch -c my-work"]
 
 
 @pytest.mark.parametrize(
     "name",
-    [
-        *("a;id", "heads/main"),
-        *(
-            pytest.param(name, marks=pytest.mark.nightly)
-            for name in ("a/b", "$(id)", "a\u2028b", "origin/main")
-        ),
-    ],
+    ["heads/main", *(pytest.param(n, marks=pytest.mark.nightly) for n in ("$(id)", "a\u2028"))],
 )
 def test_unusual_names_of_branches_do_no_harm(world: World, name: str):
     server, clone = world.pair()
     clone.git("update-ref", f"refs/heads/{name}", "HEAD")
     clone.git("symbolic-ref", "HEAD", f"refs/heads/{name}")
     clone.commit("mine")
-    before = clone.everything()
-    new = server.commit("theirs")
+    before, new = clone.everything(), server.commit("theirs")
     assert world.run("--rebase").code == 0
     assert clone.git("merge-base", "HEAD", new) == new
     assert world.run("undo").code == 0
+    before["refs"]["refs/remotes/origin/main"] = new
     assert clone.everything() == before
 
 
-def test_commands_for_people_can_be_copied_whatever_a_server_calls_its_branch(world: World):
-    server, clone = world.pair()
-    server.git("branch", "-m", "main;id")
-    clone.git("fetch", "-q")
-    clone.git("branch", "-m", "main;id")
-    clone.commit("mine")
-    server.commit("theirs")
-    log, _ = world.run().one()["remedy"]
-    assert log.endswith(" log --oneline 'origin/main;id..main;id'")
-
-
-def test_a_file_in_the_place_of_the_records_stops_its_repository_alone(world: World):
-    server_a, a = world.pair("a")
-    server_b, b = world.pair("b")
-    server_a.commit()
-    new, before = server_b.commit(), a.everything()
-    a.write(".git/update-repos", "no folder\n")
-    ran = world.run()
-    assert (ran.code, ran.one("a")["status"], b.head) == (1, "failed", new)
-    assert ran.one("a")["reason"].endswith("/a/.git/update-repos: File exists")
-    assert a.everything() == before
-
-
-@pytest.mark.parametrize("word", ["", "--plan", "undo"])
+@pytest.mark.parametrize("word", ["", "undo"])
 def test_two_runs_do_not_work_in_one_repository_at_once(world: World, word: str):
     server, clone = world.pair()
     server.commit()
     assert world.run().code == 0
-    old, _ = clone.everything(), server.commit()
     # A worktree shares refs and objects, so it shares the lock.
     clone.git("worktree", "add", "-q", "--detach", "../tree")
+    server.commit()
+    old = clone.everything()
     descriptor = os.open(clone.path / ".git", os.O_RDONLY)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
-    for path in (clone.path, clone.path.parent / "tree") if not word else (clone.path,):
-        world.table["a"]["path"] = str(path)
-        ran = world.run(*([word] if word else []))
-        assert (ran.code, ran.one()["status"], clone.everything()) == (1, "skipped", old)
-        assert "another run is at work here" in ran.one()["reason"]
+    if not word:
+        world.table["a"]["path"] = str(clone.path.parent / "tree")
+    ran = world.run(*([word] if word else []))
     os.close(descriptor)
-    assert "another run" not in world.run("--plan").one()["reason"]
+    assert (ran.code, ran.one()["status"], clone.everything()) == (1, "skipped", old)
+    assert "another run is at work here" in ran.one()["reason"]
 
 
-def test_a_lock_that_is_gone_in_a_moment_is_waited_for(world: World):
+@pytest.mark.nightly
+def test_two_worktrees_are_updated_by_one_run_and_both_old_commits_are_kept(world: World):
     server, clone = world.pair()
-    new = server.commit()
-    # What holds it is a status that an editor asks for.
-    lock = clone.write(".git/index.lock")
-    process = subprocess.Popen(["sh", "-c", f"sleep 0.4; rm {lock}"])
-    assert (world.run().code, clone.head) == (0, new)
-    assert process.wait() == 0
-
-
-def test_the_table_has_the_counts_after_the_update_and_fits_a_terminal(world: World):
-    server, _ = world.pair()
+    tree = world.repo(clone.path.parent / "tree")
+    clone.git("worktree", "add", "-q", "-b", "topic", str(tree.path))
+    world.table["b"] = {**world.table["a"], "path": str(tree.path)}
+    olds = [clone.head, tree.commit("own")]
     server.commit()
-    world.table["b"] = {"upstream": ["https://example.invalid/" + "long/" * 20 + "b.git"]}
-    out = world.run(json=False).out
-    plan, result = out.split("Result\n")
-    assert "+0 -1" in plan
-    assert "+0 -1" not in result
-    rows = [line for line in out.split("\n") if line.startswith(("a ", "b ", " " * 8))]
-    assert len(rows) > 3
-    assert max(map(len, rows)) <= 100
+    assert world.run("--rebase").code == 0
+    assert tree.git("rev-parse", "HEAD~1") == clone.head == server.head
+    kept = clone.git("for-each-ref", "--format=%(objectname)", "refs/update-repos").split()
+    assert sorted(kept) == sorted(olds)
+
+
+# Counts the calls that run at the same time; each waits for a while.
+_COUNTS = """\
+touch {folder}/$$
+for i in 1 2 3 4 5 6 7 8 9 10; do
+    ls {folder} | wc -l >> {folder}.counts
+    sleep 0.1
+done
+rm {folder}/$$
+"""
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("verb", ["ls-remote", "merge", "checkout"])
+def test_no_more_calls_run_at_once_than_jobs(world: World, verb: str):
+    inner = world.server("inner")
+    servers = [world.server(name) for name in "ab"]
+    for server in servers:
+        for path in ("one", "two"):
+            server.add_submodule(inner, path)
+        world.clone(server, server.path.name, "--recursive")
+    inner.commit()
+    for server in servers:
+        server.git("submodule", "--quiet", "update", "--remote")
+        server.git("commit", "-q", "-a", "-m", "move")
+    folder = world.folder / "running"
+    folder.mkdir()
+    wrapped = f'case "$*" in *" {verb} "*)\n{_COUNTS.format(folder=folder)};; esac'
+    assert world.run("-j2", **world.wrapped_git(wrapped)).code == 0
+    assert max(map(int, Path(f"{folder}.counts").read_text().split())) == 2

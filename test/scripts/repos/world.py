@@ -42,7 +42,7 @@ needs_rights = pytest.mark.skipif(
     reason="root may read and write everything here",
 )
 
-# For the shell commands of tests; what $INNER is says scenes.py.
+# For the shell commands of tests; property_test.py says what $INNER is.
 _FUNCTIONS = """
 set -e
 submodule() {  # path, url
@@ -286,15 +286,6 @@ class World:
         self.table["a"] = {"upstream": upstream, "folders": ["usual"], **keys}
         return clone
 
-    def frozen(self, **commits: str) -> str:
-        """Writes what `freeze` would; returns the option that checks these commits out."""
-        file = self.folder / "frozen.toml"
-        entries = [
-            f'[repository.{name}]\ncommit = "{commit}"\n' for name, commit in commits.items()
-        ]
-        file.write_text("".join(['schema = "update-repos-freeze/1"\n', *entries]))
-        return f"--to={file}"
-
     def wrapped_git(self, script: str) -> dict[str, str]:
         """A variable by which the tool calls a shell script in the place of git; $git is git, with
         which the script ends unless it does so before."""
@@ -355,6 +346,26 @@ class Template(Generic[T]):
         shutil.rmtree(self._place, ignore_errors=True)
         shutil.copytree(self._kept, self._place, symlinks=True)
         return copy.deepcopy(self._built)
+
+
+class Nest:
+    """A repository with a submodule that has one itself: servers, and a clone of all."""
+
+    def __init__(self, world: World):
+        self.leaf = world.server("leaf")
+        self.middle = world.server("middle")
+        self.middle.add_submodule(self.leaf, "leaf")
+        self.top = world.server("a")
+        self.top.add_submodule(self.middle, "middle")
+        self.clone = world.clone(self.top, "a", "--recursive")
+        self.in_middle = world.repo(self.clone.path / "middle")
+        self.in_leaf = world.repo(self.clone.path / "middle" / "leaf")
+
+    def advance(self) -> tuple[str, str, str]:
+        """New commits in all three, each recording the one below."""
+        leaf = self.leaf.commit()
+        middle = self.middle.bump("leaf")
+        return self.top.bump("middle"), middle, leaf
 
 
 def _toml(value: object) -> str:
