@@ -78,9 +78,8 @@ missing_packages() {
   fi
 }
 
-# Prints the missing packages that only tests need: one test is a CMake project, nginx and openssl are for cache servers.
+# Prints the missing packages that only tests need: nginx and openssl are for cache servers.
 missing_packages_of_tests() {
-  command -v cmake >/dev/null || echo cmake
   [[ -x /usr/sbin/nginx ]] || echo nginx-light
   command -v openssl >/dev/null || echo openssl
 }

@@ -10,7 +10,6 @@
 Importing the package checks that torch and jax have the versions it was built for, loads the
 compiled bridge, names the device and connects the compiler, in this order:
 
-    startup.rebuild    builds the checkout, if TORCH_XLA_LITE_REBUILD_ON_IMPORT asks for it
     startup.preflight  versions, variables; every error ends with the command that repairs it
     _XLAC       the bridge: recorder, aliases, executable cache (csrc/)
     device      `jax` as a torch device: torch.jax, Tensor.jax(), Module.to('jax')
@@ -41,13 +40,12 @@ import sys
 from typing import TYPE_CHECKING
 
 from . import commands
-from .startup import preflight, rebuild
+from .startup import preflight
 
 if commands.called(getattr(sys, "argv", ()), sys.orig_argv):
     # The command line must work even if the package does not.
     raise SystemExit(commands.main(sys.argv[1:]))
 
-rebuild.rebuild(preflight.PACKAGE)
 preflight.check()
 _XLAC = preflight.load_extension()
 

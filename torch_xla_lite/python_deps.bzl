@@ -7,11 +7,11 @@ PYTHON_DEPS = {
             ":edited_lowerings", ":environment", ":graph_breaks", ":jax_calls", ":ops", ":pure_modules", ":sharding",
             ":tensor", ":torch_functions", ":trainers", "//torch_xla_lite/commands:__init__",
             "//torch_xla_lite/compiler:compiler", "//torch_xla_lite/debug:__init__",
-            "//torch_xla_lite/startup:preflight", "//torch_xla_lite/startup:rebuild",
-            "//torch_xla_lite/torch_hooks:compile_mode", "//torch_xla_lite/torch_hooks:flex_attention",
-            "//torch_xla_lite/torch_hooks:flops", "//torch_xla_lite/torch_hooks:graph_cuts",
-            "//torch_xla_lite/torch_hooks:meta_functions", "//torch_xla_lite/torch_hooks:opcheck",
-            "//torch_xla_lite/torch_hooks:serialization", "//torch_xla_lite/torch_hooks:torchscript"],
+            "//torch_xla_lite/startup:preflight", "//torch_xla_lite/torch_hooks:compile_mode",
+            "//torch_xla_lite/torch_hooks:flex_attention", "//torch_xla_lite/torch_hooks:flops",
+            "//torch_xla_lite/torch_hooks:graph_cuts", "//torch_xla_lite/torch_hooks:meta_functions",
+            "//torch_xla_lite/torch_hooks:opcheck", "//torch_xla_lite/torch_hooks:serialization",
+            "//torch_xla_lite/torch_hooks:torchscript"],
         "__main__": ["//torch_xla_lite/commands:__init__"],
         "batches": [":placements", ":sharding", "//torch_xla_lite/lowering/base:decomposition"],
         "capture": [":derivatives", ":graph_breaks", ":tensor", ":thread_settings", "//torch_xla_lite/compiler:tracing",
@@ -56,9 +56,10 @@ PYTHON_DEPS = {
         "trainers": [":after_import", ":autoload", ":distributed"],
     },
     "torch_xla_lite/commands": {
+        "__init__": ["//torch_xla_lite/startup:streams"],
         "cache": ["//torch_xla_lite/startup:caches"],
-        "doctor": [":finding", "//torch_xla_lite:__config__", "//torch_xla_lite/startup:preflight",
-            "//torch_xla_lite/startup:variables"],
+        "doctor": [":finding", "//torch_xla_lite:__config__", "//torch_xla_lite/startup:edits",
+            "//torch_xla_lite/startup:preflight", "//torch_xla_lite/startup:variables"],
         "env": ["//torch_xla_lite:__config__", "//torch_xla_lite/startup:variables"],
     },
     "torch_xla_lite/compiler": {
@@ -179,7 +180,7 @@ PYTHON_DEPS = {
         "unlowered": [":facts"],
     },
     "torch_xla_lite/startup": {
-        "preflight": [":variables"],
+        "preflight": [":edits", ":variables"],
     },
     "torch_xla_lite/torch_hooks": {
         "compile_mode": ["//torch_xla_lite:device"],

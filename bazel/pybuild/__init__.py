@@ -5,13 +5,15 @@ Folders and files, from the lowest to the highest. A file imports only what stan
 
     errors.py, notices.py      failures with a remedy; messages for the end of a command
     files.py                   writes files atomically, and removes files inside a folder
+    interrupts.py, protobuf.py signals that end a command; decodes what Bazel writes
     variables.py, options.py   the table of the build's environment variables; their values
     run_time.py                those that the package reads; a link to its startup/variables.py
+    streams.py                 opens closed standard streams; a link to its startup/streams.py
     lock.py                    one command at a time in one tree
     machine/                   what is installed here: Bazel, Python packages, compilers, CUDA
     why/                       why Bazel ran its actions, from its logs
-    cache/                     the disk cache and the remote cache
-    call/                      calls Bazel: the command line, the process, the retry, what it did
+    cache/                     where caches are, and whether the remote one answers
+    call/                      calls Bazel: the command line, the process, a retry, what it did
     bazelrc.py                 the lines of .bazelrc.generated
     report.py                  the last line, and build/report.json
     configure.py               writes .bazelrc.generated if this machine has changed
@@ -19,7 +21,6 @@ Folders and files, from the lowest to the highest. A file imports only what stan
     install/                   copies built files into the package; the editable install
     build.py                   one build, from the options to the files in the package
     develop.py, wheel.py       a build with an editable install; a build with a wheel
-    watch.py                   develop, again whenever a source is saved
     commands/                  the command line of setup.py
     flow.py                    setup.py from start to end, as a list of steps
     backend.py                 the PEP 517/660 hooks

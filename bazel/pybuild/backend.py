@@ -2,9 +2,8 @@
 
 The editable install is the same as that of `develop`, packed into a wheel. No hook needs
 setuptools. pyproject.toml does not require torch, so that front ends do not download it: the build
-uses the torch of the environment that the wheel is for. pip hides that environment's packages from
-an isolated build, and packages.search_path() finds them. `python -m build` and uv use another
-interpreter, which cannot find them; the error names the option that switches isolation off.
+uses the torch of the environment that the wheel is for, which front ends hide from an isolated
+build; the error names the option that switches isolation off.
 """
 
 import functools
@@ -14,14 +13,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from bazel.pybuild import build, configure, notices, wheel
+from bazel.pybuild import build, interrupts, notices, wheel
 from bazel.pybuild import options as options_table
-from bazel.pybuild.dist import archive, copy, metadata, sdist, wheel_format
+from bazel.pybuild.dist import archive, metadata, sdist, wheel_format
 from bazel.pybuild.errors import BuildError, message
 from bazel.pybuild.files import replace
 from bazel.pybuild.install import editable
-from bazel.pybuild.machine import packages
+from bazel.pybuild.machine.preflight import PackagesMissing
 
+_ISOLATION = """\
+If they are installed in your environment, the front end hides it from this build. Do not isolate:
+  pip install --no-build-isolation .    (also: uv pip install, pip wheel, with -e)
+  python -m build --no-isolation"""
 _Settings = dict[str, Any] | None
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -32,12 +35,15 @@ def _explained(hook: Callable[_P, _R]) -> Callable[_P, _R]:
 
     @functools.wraps(hook)
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        interrupts.handle()
         try:
             return hook(*args, **kwargs)
+        except PackagesMissing as error:
+            sys.exit(f"error: {message(error)}\n{_ISOLATION}")
         except (BuildError, OSError) as error:
             sys.exit(f"error: {message(error)}")
         except KeyboardInterrupt as interrupt:
-            sys.exit(f"error: interrupted. {interrupt}")
+            sys.exit(f"error: {interrupts.name()}. {interrupt}")
         finally:
             notices.show()
 
@@ -52,10 +58,7 @@ def build_editable(
 ) -> str:
     """Builds in place and writes the wheel whose installation is an editable install."""
     root, options = _root(), _options(config_settings)
-    try:
-        report = build.build(root, options, os.environ)
-    finally:
-        _forget_this_environment(root)
+    report = build.build(root, options, os.environ)
     editable.link(root)
     print(report.line())
     described = metadata.read(root, options.version)
@@ -90,12 +93,7 @@ def build_wheel(
     metadata_directory: str | None = None,
 ) -> str:
     """Builds the wheel that variables and settings describe."""
-    options = _options(config_settings)
-    root = copy.writable(_root(), os.environ)
-    try:
-        return wheel.make(root, options, os.environ, Path(wheel_directory))
-    finally:
-        _forget_this_environment(root)
+    return wheel.make(_root(), _options(config_settings), os.environ, Path(wheel_directory))
 
 
 @_explained
@@ -106,34 +104,19 @@ def build_sdist(sdist_directory: str, config_settings: _Settings = None) -> str:
 
 @_explained
 def get_requires_for_build_wheel(config_settings: _Settings = None) -> list[str]:
-    """The missing requirements, which the front end installs."""
-    options_table.from_settings(config_settings)
-    return packages.missing_headers(_root())
-
-
-get_requires_for_build_editable = get_requires_for_build_wheel
-
-
-@_explained
-def get_requires_for_build_sdist(config_settings: _Settings = None) -> list[str]:
     """Nothing is required; wrong settings are errors."""
     options_table.from_settings(config_settings)
     return []
+
+
+get_requires_for_build_editable = get_requires_for_build_sdist = get_requires_for_build_wheel
 
 
 def _options(settings: _Settings) -> options_table.Options:
     """The options, as flow.py reads them. Settings override variables: each hook runs in its own
     process, so the settings become variables of this process and of those that it starts."""
     os.environ |= options_table.from_settings(settings)
-    if ignored := options_table.ignored(os.environ):
-        notices.defer(ignored)
-    return options_table.platform_link_options(options_table.read(os.environ))
-
-
-def _forget_this_environment(root: Path) -> None:
-    """Removes Bazel's settings if they name a Python that the front end will delete."""
-    if packages.is_temporary(Path(sys.prefix), os.environ):
-        configure.forget(root)
+    return options_table.with_platform_defaults(options_table.read(os.environ))
 
 
 def _root() -> Path:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from bazel.pybuild import protobuf
 from bazel.pybuild.call import client
 from bazel.pybuild.machine import cuda, facts, find_bazel, packages, toolchain
 from bazel.pybuild.options import Options
@@ -41,12 +42,6 @@ _FLAGS = {
         "common --lockfile_mode=off",
     ),
 }
-# Bazel 4 names outputs in a way that workers do not know any more.
-_NO_EXECUTION = (
-    "# An unknown option: Bazel's error quotes it.",
-    "build:remote-exec --remote_execution_needs_Bazel_7.7.1",
-)
-
 # The code has no warnings of this compiler; others may have new ones.
 _WERROR = "build --define=warnings=errors"
 
@@ -60,9 +55,8 @@ _COVERAGE = "bazel_tools~remote_coverage_tools_extension~remote_coverage_tools"
 def settings(
     installed: Mapping[str, packages.Package],
     gpu: cuda.Cuda,
-    flags: frozenset[str],
-    host: toolchain.Toolchain,
-    cross: toolchain.Toolchain,
+    flags: set[str],
+    tools: toolchain.Toolchain,
     cache: Path,
 ) -> list[str]:
     """The lines of .bazelrc.generated.
@@ -71,8 +65,7 @@ def settings(
       installed: the packages that the C++ code is built against, and our own library.
       gpu: the decision about CUDA.
       flags: those of _FLAGS that Bazel has.
-      host: the toolchain for this machine.
-      cross: the one for 64-bit ARM.
+      tools: the compiler and what it uses.
       cache: the folder of this project's caches.
     """
     import hashlib
@@ -85,17 +78,12 @@ def settings(
         # The packages that the C++ code is built against; then all packages that tests can import.
         "FINGERPRINT": f"python-{sys.version.split()[0]},{packages.fingerprint(others)}",
         "ENVIRONMENT": environment,
-        **{f"CUDA_{name}": value for name, value in cuda.facts(gpu).items()},
-        "AARCH64": cross.fingerprint,
-        "TOOLCHAIN": ":".join(map(str, host.watched)),
+        **{f"CUDA_{name}": value for name, value in cuda.rule_variables(gpu).items()},
+        "TOOLCHAIN": ":".join(map(str, tools.watched)),
     }
     if buildgrid := packages.buildgrid():
         # Tests of cache servers run again when it changes.
         variables["BUILDGRID"] = hashlib.sha256(buildgrid.encode()).hexdigest()[:12]
-    headers = installed.get("pybind11")
-    if headers is not None and str(headers.info.parent) not in packages.own_folders():
-        # The pybind11 of an isolated build, which the interpreter does not find by itself.
-        variables["PYBIND11"] = str(headers.info.parent)
     if library:
         # Separate, so that Bazel does not read torch again when only our library changes.
         variables["LIBRARY"] = packages.fingerprint(library)
@@ -110,10 +98,9 @@ def settings(
         _option("build", f"--disk_cache={cache / 'bazel'}"),
         "",
         "# Compiler, C library and linker. Bazel does not hash them; this adds them to every key.",
-        _option("build", f"--remote_default_exec_properties=toolchain={host.fingerprint}"),
-        *(["", _WERROR] if host.is_tested else []),
+        _option("build", f"--remote_default_exec_properties=toolchain={tools.fingerprint}"),
+        *(["", _WERROR] if tools.is_tested else []),
         *(line for flag, lines in _FLAGS.items() if flag in flags for line in ("", *lines)),
-        *([] if "enable_bzlmod" in flags else ["", *_NO_EXECUTION]),
     ]
 
 
@@ -140,9 +127,7 @@ def _option(command: str, option: str) -> str:
     return f"{command} {shlex.quote(option)}"
 
 
-def known_flags(
-    root: Path, bazel: Path, options: Options, environ: Mapping[str, str]
-) -> frozenset[str]:
+def known_flags(root: Path, bazel: Path, options: Options, environ: Mapping[str, str]) -> set[str]:
     """Those of _FLAGS that this Bazel has. Debian's Bazel does not print its version."""
     import base64
     import binascii
@@ -158,6 +143,7 @@ def known_flags(
     try:
         description = base64.b64decode(process.stdout)
     except binascii.Error:
-        description = b""
-    # A protocol buffer: it contains each name unchanged, after its length.
-    return frozenset(name for name in _FLAGS if bytes([len(name)]) + name.encode() in description)
+        description = b""  # Of a Bazel that does not know the command.
+    # A FlagCollection of Bazel's bazel_flags.proto: messages whose first field is the name.
+    flags = {flag.text(1) for flag in protobuf.Message(description).messages(1)}
+    return flags & _FLAGS.keys()

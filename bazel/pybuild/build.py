@@ -25,13 +25,9 @@ if TYPE_CHECKING:
 
 # As in PyTorch's setup.py.
 _ADVICE = """\
-+-----------------------------------------------------------------------------------+
-| This is a build for 64-bit ARM with CUDA. Programs may run faster when the linker |
-| places the functions that run most side by side. Only linking is repeated:        |
-|     USE_PRIORITIZED_TEXT_FOR_LD=1 python setup.py develop                         |
-| To build without it and without this advice:                                      |
-|     USE_PRIORITIZED_TEXT_FOR_LD=0                                                 |
-+-----------------------------------------------------------------------------------+"""
+torch_xla_lite: a build for 64-bit ARM with CUDA. Programs may run faster when the linker places the
+functions that run most side by side:  USE_PRIORITIZED_TEXT_FOR_LD=1 python setup.py develop
+(USE_PRIORITIZED_TEXT_FOR_LD=0 switches it, and this advice, off)"""
 
 
 def build(
@@ -61,10 +57,11 @@ def build(
       KeyboardInterrupt: its message says whether the package changed.
     """
     since = time.perf_counter() if since is None else since
+    began_ns = time.time_ns()
     if into is None and options.wheel_kind is not WheelKind.ALL:
         raise _half_a_package(options.wheel_kind)
-    if into is None and (ignored := _only_for_wheels(options)):
-        notices.defer(f"torch_xla_lite: only wheels use {ignored}")
+    if into is None and options.build_number:
+        notices.defer_line("torch_xla_lite: only wheels use TORCH_XLA_LITE_BUILD_NUMBER")
     # The lock writes a file; a Bazel that is missing is an error before that.
     find_bazel.find(options.bazel, environ.get("PATH", os.defpath))
     with lock.exclusive(root, wait=options.waits):
@@ -80,12 +77,12 @@ def build(
             )
             code, outcome = run.run(call, root, options, environ, meanwhile=_import_the_rest)
             succeeded = code == 0 and bool(outcome.outputs)
-            changed = _install(outcome, root, into) if succeeded else {}
+            changed = _install(outcome, root, into, began_ns) if succeeded else {}
         except KeyboardInterrupt as interrupt:
             raise KeyboardInterrupt(str(interrupt) or AS_BEFORE) from None
         from bazel.pybuild import report
 
-        done = report.explained(
+        done = report.record(
             outcome,
             root,
             environ,
@@ -93,6 +90,7 @@ def build(
             succeeded=succeeded,
             changed=changed,
             cuda=state.cuda.evidence,
+            installs=into is None,
         )
         report.write(done, root)
     if not succeeded:
@@ -100,7 +98,7 @@ def build(
 
         if outcome.exit_name:
             print(done.line(), flush=True)
-        raise failure.of(root, state.bazel, call, code, outcome.exit_name, environ)
+        raise failure.of(root, state.bazel, call, code, outcome.exit_name, options, environ)
     return done
 
 
@@ -114,23 +112,11 @@ def _configure(
     # Another command may have configured the tree meanwhile.
     if state is None or state != configure.read(root):
         state = configure.ensure(root, options, environ)
-    _name_overridden(root)
     if state.cuda.packaged and options.prioritized_text is None:
-        notices.defer(_ADVICE)
+        notices.defer_line(_ADVICE)
     if options.wheel_kind is WheelKind.PYTHON:
         _check_library(root, options, state.cuda)
     return state
-
-
-def _name_overridden(root: Path) -> None:
-    """Names options of the user's rc file that ours override."""
-    try:
-        text = (root / ".bazelrc.user").read_text()
-    except OSError:
-        return
-    ours = ("--build_event_json_file", "--profile", "--show_result")
-    if named := [option for option in ours if option in text]:
-        notices.defer(f"torch_xla_lite: setup.py overrides {', '.join(named)} of .bazelrc.user")
 
 
 def _import_the_rest() -> None:
@@ -139,13 +125,16 @@ def _import_the_rest() -> None:
     from bazel.pybuild.install import outputs  # noqa: F401
 
 
-def _install(outcome: "Outcome", root: Path, into: Path | None) -> dict[str, bool]:
+def _install(outcome: "Outcome", root: Path, into: Path | None, began_ns: int) -> dict[str, bool]:
     """Verifies the outputs, and copies them if all is well with them."""
     from bazel.pybuild.install import outputs
 
     check = functools.partial(_verify, outcome.outputs, root)
     if into is None:
-        return outputs.install(outcome.outputs, root, check)
+        changed = outputs.install(outcome.outputs, root, check)
+        # Sources that are newer are not built (torch_xla_lite/startup/edits.py).
+        os.utime(root / outputs.RECORD, ns=(began_ns, began_ns))
+        return changed
     check(list(outcome.outputs))
     return outputs.copy(outcome.outputs, into)
 
@@ -164,15 +153,6 @@ def _half_a_package(kind: WheelKind) -> BuildError:
         f"Make a wheel of it:  {variable}=1 python setup.py bdist_wheel\n"
         f"or unset it:  unset {variable}",
     )
-
-
-def _only_for_wheels(options: Options) -> str:
-    """The variables that are set and have no effect on the package in the tree."""
-    names = {
-        "TORCH_XLA_LITE_BUILD_NUMBER": options.build_number,
-        "TORCH_XLA_LITE_DEBUG_FILES": options.debug_files,
-    }
-    return " and ".join(name for name, value in names.items() if value)
 
 
 def _check_library(root: Path, options: Options, gpu: "Cuda") -> None:

@@ -22,7 +22,6 @@ from bazel.pybuild.options import Options
 FILE = ".bazelrc.generated"
 STATE = f"{FILE}.json"
 REMOTE_CACHE = f"{FILE}.remote-cache"
-HEADERS = Path("build", "headers")  # Those that a front end has installed for one build.
 
 
 class State(NamedTuple):
@@ -30,7 +29,7 @@ class State(NamedTuple):
 
     Attributes:
       facts: everything that the settings depend on.
-      toolchain: files of the compiler and of what it uses -> their times.
+      toolchain: files that its fingerprint depends on -> their times.
       settings: the content of .bazelrc.generated.
       cuda: whether there is a CUDA library, and why.
     """
@@ -75,48 +74,45 @@ def remove_old_links(root: Path) -> None:
             os.unlink(entry)
 
 
-def forget(root: Path) -> None:
-    """Removes the settings, so that the next command inspects its own environment."""
-    for name in (FILE, STATE):
-        (root / name).unlink(missing_ok=True)
-
-
 def _ensure_settings(
     root: Path, bazel: Path, options: Options, environ: Mapping[str, str]
 ) -> State:
     wanted = (*packages.BUILT_AGAINST, packages.LIBRARY)
-    folders_of_packages = [*packages.search_path(), str(root / HEADERS)]
-    installed = keep_headers(root, packages.installed(wanted, folders_of_packages))
+    installed = packages.installed(wanted, packages.search_path())
     cache = folders.home(environ)
     now = facts.collect(root, bazel, installed, cache, options, environ)
     current = read(root)
     if current is not None and current.facts == now:
-        tools = current.toolchain
-        if tools == facts.times(tools):
+        before = current.toolchain
+        if before == facts.times(before):
             return current
     from concurrent.futures import ThreadPoolExecutor
 
     from bazel.pybuild import bazelrc
+    from bazel.pybuild.call import client
     from bazel.pybuild.machine import preflight, toolchain
 
     preflight.check(root, installed, environ, options.any_version)
     if not any(option.startswith("--disk_cache=") for option in options.build_options):
-        preflight.check_cache(cache)
+        preflight.check_cache(cache, "The build cache is in")
         # The package keeps programs below it, and refuses a folder that others may write.
         cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+    startup = client.startup_options(*find_bazel.rc_files_of_user(root))
+    if not any(o.startswith("--output_") for o in (*startup, *options.startup_options)):
+        preflight.check_cache(Path.home() / ".cache" / "bazel", "Bazel's own files are in")
     # What takes seconds, side by side. Most of the time it waits for compilers, and for Bazel's
     # server to start, which the build needs anyway.
     with ThreadPoolExecutor() as pool:
         known = pool.submit(bazelrc.known_flags, root, bazel, options, environ)
         gpu = pool.submit(cuda.inspect, options, environ)
         preflight.check_compiler(environ)
-        host, cross = toolchain.inspect(environ), toolchain.inspect_cross(environ)
+        tools = toolchain.inspect(environ)
         flags, decision = known.result(), gpu.result()
-    lines = bazelrc.settings(installed, decision, flags, host, cross, cache)
+    lines = bazelrc.settings(installed, decision, flags, tools, cache)
     if "enable_bzlmod" in flags:
         lines += bazelrc.replaced_modules(root, bazel)
     text = "".join(f"{line}\n" for line in lines)
-    state = State(now, facts.times([*host.files, *cross.files]), text, decision)
+    state = State(now, facts.times(tools.files), text, decision)
     import json
 
     files.replace(root / FILE, state.settings)
@@ -125,24 +121,6 @@ def _ensure_settings(
     if current is None or current.cuda != decision:
         print(f"torch_xla_lite: CUDA kernels: {decision.line}", flush=True)
     return state
-
-
-def keep_headers(
-    root: Path, installed: Mapping[str, packages.Package]
-) -> Mapping[str, packages.Package]:
-    """Copies the headers of pybind11 into the tree if a front end has installed them for one build
-    alone: later builds need them, too. Returns the packages with their places then."""
-    headers, folder = installed.get("pybind11"), root / HEADERS
-    if headers is None or not packages.is_temporary(headers.info.parent, os.environ):
-        return installed
-    if headers.info.parent == folder or headers.info.is_relative_to(sys.prefix):
-        return installed
-    import shutil
-
-    shutil.rmtree(folder, ignore_errors=True)
-    for name in (headers.info.name, "pybind11"):
-        shutil.copytree(headers.info.parent / name, folder / name)
-    return {**installed, "pybind11": headers._replace(info=folder / headers.info.name)}
 
 
 def _ensure_remote_cache(

@@ -36,7 +36,7 @@ def develop(
     in_place = editable.in_place(root, site, options.version)
     if not in_place:
         # Errors of the install are reported before the long build.
-        editable.check(site)
+        editable.check(site, editable.commands_folder())
     report = build.build(root, options, environ, since=since, configured=configured)
     editable.link(root)
     if not in_place:

@@ -3,10 +3,14 @@
 replace(root / "build" / "report.json", text)
 is_inside(root / "torch_xla_lite/lib/x.so", root)     # False where lib is a link to elsewhere
 remove(root / "dist")
+is_full(root)
 """
 
 import os
+from contextlib import suppress
 from pathlib import Path
+
+_FULL_BELOW = 1 << 20
 
 
 def replace(file: Path, content: str | bytes, mode: int | None = None) -> None:
@@ -47,3 +51,11 @@ def remove(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
+
+
+def is_full(folder: Path) -> bool:
+    """Whether the disk of a folder has no space left."""
+    with suppress(OSError):
+        space = os.statvfs(folder)
+        return space.f_bavail * space.f_frsize < _FULL_BELOW
+    return False

@@ -5,23 +5,18 @@ warnings come last, where the user sees them.
 """
 
 import os
-import signal
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bazel.pybuild import notices
+from bazel.pybuild import interrupts, notices
 from bazel.pybuild import options as options_table
 from bazel.pybuild.errors import BuildError, message
-from bazel.pybuild.options import Options, WheelKind
+from bazel.pybuild.options import Options
 
 if TYPE_CHECKING:
     from types import ModuleType
-
-    from bazel.pybuild.commands.distribution import Distribution
-    from bazel.pybuild.configure import State
-    from bazel.pybuild.dist.metadata import Metadata
 
 # The first version that accepts a licence expression in pyproject.toml.
 _SETUPTOOLS = 77
@@ -38,6 +33,11 @@ def main(arguments: list[str], since: float | None = None) -> int:
       The exit status. If it is not 0, a message was printed to standard error.
     """
     root = Path(__file__).resolve().parents[2]
+    if None in (sys.stdin, sys.stdout, sys.stderr):
+        from bazel.pybuild import streams
+
+        streams.open_closed()
+    interrupts.handle()
     try:
         try:
             run(root, arguments, os.environ, since)
@@ -47,7 +47,7 @@ def main(arguments: list[str], since: float | None = None) -> int:
         problem, status = message(error), 1
     except KeyboardInterrupt as interrupt:
         state = str(interrupt) or "What is finished stays; the same command does the rest."
-        problem, status = f"interrupted. {state}", 128 + signal.SIGINT
+        problem, status = f"{interrupts.name()}. {state}", interrupts.status()
     else:
         return 0
     print(f"error: {problem}", file=sys.stderr)
@@ -65,77 +65,28 @@ def run(
     Raises:
       BuildError: something that the user must correct.
     """
-    lone_develop = arguments == ["develop"]
-    options = check_modes(arguments, environ)
-    if "bdist_wheel" in arguments:
-        from bazel.pybuild.dist import copy
-
-        root = copy.writable(root, environ)
-    package = None if lone_develop else base_requirements(root, options)
-    options = options_table.platform_link_options(options)
-    if package is None:
+    # The command `options` reports every wrong variable instead of the first one.
+    options = Options() if arguments[:1] == ["options"] else options_table.read(environ)
+    if arguments == ["develop"]:
         from bazel.pybuild import develop
 
         # Prepares, configures and builds. Only a new editable install needs the metadata.
+        options = options_table.with_platform_defaults(options)
         develop.develop(root, options, environ, since=since)
         return
+    from bazel.pybuild import configure
+    from bazel.pybuild.dist import metadata
+
+    package = metadata.for_wheel(root, options, "")
+    options = options_table.with_platform_defaults(options)
     command_line = _setuptools_half()
     distribution = command_line.parse(root, arguments, package, options, environ)
     if distribution is None:
         return
     if distribution.builds():
-        distribution.configured = prepare_and_configure(root, options, environ)
-    long_description(distribution, package)
-    package_data(distribution, root, options)
+        # Before setuptools starts, which would leave folders behind after an error.
+        distribution.configured = configure.ensure(root, options, environ)
     command_line.setup(distribution)
-
-
-def check_modes(arguments: list[str], environ: Mapping[str, str]) -> Options:
-    """Rejects modes that exclude each other, misspelt names and malformed values."""
-    if ignored := options_table.ignored(environ):
-        notices.defer(ignored)
-    if arguments[:1] == ["options"]:
-        # This command reports every wrong variable instead of the first one.
-        return Options()
-    return options_table.read(environ)
-
-
-def base_requirements(root: Path, options: Options) -> "Metadata":
-    """The metadata of this mode's package, with its requirements."""
-    from bazel.pybuild.dist import metadata
-
-    return metadata.for_wheel(root, options, "")
-
-
-def prepare_and_configure(root: Path, options: Options, environ: Mapping[str, str]) -> "State":
-    """Finds Bazel and writes .bazelrc.generated.
-
-    A lone develop does this when it builds. Here it happens before setuptools starts, which would
-    leave folders behind after an error.
-    """
-    from bazel.pybuild import configure
-
-    return configure.ensure(root, options, environ)
-
-
-def long_description(distribution: "Distribution", package: "Metadata") -> None:
-    """Passes the README to setuptools."""
-    distribution.metadata.long_description = package.description
-    distribution.metadata.long_description_content_type = "text/markdown"
-
-
-def package_data(distribution: "Distribution", root: Path, options: Options) -> None:
-    """Tells setuptools' own commands which source files the package has in this mode."""
-    from bazel.pybuild.dist import sources
-
-    library = options.wheel_kind is WheelKind.LIBRARY
-    distribution.packages, distribution.package_data = [], {}
-    for file in [] if library else map(Path, sources.package_files(root)):
-        package = ".".join(file.parent.parts)
-        if package not in distribution.packages:
-            distribution.packages.append(package)
-        if file.suffix != ".py":
-            distribution.package_data.setdefault(package, []).append(file.name)
 
 
 def _setuptools_half() -> "ModuleType":

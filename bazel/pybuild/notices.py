@@ -1,6 +1,7 @@
 """Defers messages while a command runs, and prints them after all other output.
 
-notices.defer("torch_xla_lite: ignored by this build: CFLAGS")
+notices.defer_line("torch_xla_lite: only wheels use TORCH_XLA_LITE_BUILD_NUMBER")
+notices.defer_detail("torch_xla_lite: the remote cache", "is not used: Connection refused")
 ...
 notices.show()      # before the error, if there is one
 """
@@ -10,24 +11,29 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-# What is said of each subject; a message without one is a subject by itself.
+# The details of each subject; a line without details is a subject by itself.
 _deferred: dict[str, list[str]] = {}
 
 
-def defer(text: str, about: str = "") -> None:
-    """Defers a message to the end; the same message is printed once, and all that is said about one
-    subject in one line."""
-    said = _deferred.setdefault(about or text, [])
-    if about and text not in said:
-        said.append(text)
+def defer_line(text: str) -> None:
+    """Defers a message; the same message is printed once."""
+    _deferred.setdefault(text, [])
+
+
+def defer_detail(subject: str, text: str) -> None:
+    """Defers what is to be said of a subject; all details of one subject are printed in one
+    line."""
+    details = _deferred.setdefault(subject, [])
+    if text not in details:
+        details.append(text)
 
 
 def show() -> None:
     """Prints the deferred messages in their order, and forgets them."""
     # Keeps the order of both streams in a file, too.
     sys.stdout.flush()
-    for subject, said in _deferred.items():
-        print(f"{subject} {'; '.join(said)}" if said else subject, file=sys.stderr)
+    for subject, details in _deferred.items():
+        print(f"{subject} {'; '.join(details)}" if details else subject, file=sys.stderr)
     _deferred.clear()
 
 
@@ -41,4 +47,4 @@ def of_errors(stale: Path | None = None) -> Iterator[None]:
         if stale is not None:
             with suppress(OSError):
                 stale.unlink()
-        defer(f"torch_xla_lite: `setup.py explain` does not know this build: {error}")
+        defer_line(f"torch_xla_lite: `setup.py explain` does not know this build: {error}")

@@ -13,7 +13,6 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from bazel.pybuild import notices
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.variables import (
     CACHE_URL,
@@ -55,13 +54,12 @@ class Options(NamedTuple):
       verbose: whether Bazel prints every command.
       wheel_kind: what wheels contain.
       any_version: whether versions of torch and jax are not checked.
-      debug_files: whether debug information is written to separate files beside the wheel.
       cuda: whether the CUDA library is built.
       cuda_home: the CUDA toolkit to use; None to search for one.
       cuda_home_from: the variable that set cuda_home.
       cuda_arch_list: GPU architectures as the user wrote them; None for the default.
       prioritized_text: whether a linker script places hot functions first; None if the user did not
-        set the variable. platform_link_options replaces None by False where it has no benefit.
+        set the variable. with_platform_defaults replaces None by False where it has no benefit.
       archive_time_s: timestamp of the files in wheels and source distributions, in seconds since
         1970; None for a constant.
       version: of wheels and source distributions; None for the one in pyproject.toml.
@@ -81,7 +79,6 @@ class Options(NamedTuple):
     verbose: bool = False
     wheel_kind: WheelKind = WheelKind.ALL
     any_version: bool = False
-    debug_files: bool = False
     cuda: Switch = Switch.AUTO
     cuda_home: str | None = None
     cuda_home_from: str = "CUDA_HOME"
@@ -101,37 +98,6 @@ class Options(NamedTuple):
         return "--noblock_for_lock" not in self.startup_options
 
 
-# Variables of other builds that this build ignores -> the variable that has their effect here.
-_IGNORED = {
-    "BUILD_LIBTORCH_WHL": "BUILD_LIB_WHL",
-    "BUILD_TYPE": "DEBUG=1 or REL_WITH_DEB_INFO=1",
-    "BUILD_VERSION": "TORCH_XLA_LITE_BUILD_VERSION",
-    "CFLAGS": "TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS=--copt=...",
-    "CMAKE_ARGS": "",
-    "CMAKE_BUILD_TYPE": "DEBUG=1 or REL_WITH_DEB_INFO=1",
-    "CPPFLAGS": "TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS=--copt=...",
-    "CUDACXX": "CUDA_HOME",
-    "CXX": "CC",
-    "CXXFLAGS": "TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS=--cxxopt=...",
-    "MAKEFLAGS": "MAX_JOBS",
-    "NVCC_APPEND_FLAGS": "",
-    "NVCC_PREPEND_FLAGS": "",
-    "LDFLAGS": "TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS=--linkopt=...",
-    "PYTORCH_BUILD_NUMBER": "TORCH_XLA_LITE_BUILD_NUMBER",
-    "PYTORCH_BUILD_VERSION": "TORCH_XLA_LITE_BUILD_VERSION",
-    "PYTORCH_EXTRA_INSTALL_REQUIREMENTS": "",
-    "SETUPTOOLS_SCM_PRETEND_VERSION": "TORCH_XLA_LITE_BUILD_VERSION",
-    "TORCH_NVCC_FLAGS": "",
-}
-# Variables of other builds with the meaning of one here -> that one, and the value that it gets.
-_SYNONYMS = {
-    "FORCE_CUDA": ("USE_CUDA", "{}"),
-    "NO_CUDA": ("USE_CUDA", "0"),
-    "CMAKE_BUILD_PARALLEL_LEVEL": ("MAX_JOBS", "{}"),
-}
-# A variable of Bazelisk.
-_BAZELISK_VARIABLES = frozenset({"USE_BAZEL_VERSION"})
-
 _BY_NAME = {variable.name: variable for variable in VARIABLES}
 
 
@@ -145,7 +111,7 @@ def read(environ: Mapping[str, str]) -> Options:
       BuildError: a TORCH_XLA_LITE_ name that is not in the table, a value of the wrong type, or
         two that exclude each other.
     """
-    values, wrong = _read(with_synonyms(environ))
+    values, wrong = _read(environ)
     if wrong:
         raise wrong[0]
     # The same precedence as in PyTorch.
@@ -164,7 +130,6 @@ def read(environ: Mapping[str, str]) -> Options:
         verbose=bool(values["VERBOSE"]),
         wheel_kind=_wheel_kind(bool(values["BUILD_LIB_WHL"]), bool(values["BUILD_PYTHON_ONLY"])),
         any_version=bool(values["TORCH_XLA_LITE_ANY_VERSION"]),
-        debug_files=bool(values["TORCH_XLA_LITE_DEBUG_FILES"]),
         cuda=values["USE_CUDA"] or Switch.AUTO,
         cuda_home=values[home],
         cuda_home_from=home,
@@ -178,17 +143,6 @@ def read(environ: Mapping[str, str]) -> Options:
         remote_cache_write_token=values["TORCH_XLA_LITE_REMOTE_CACHE_WRITE_TOKEN"],
         remote_cache_certificate=values["TORCH_XLA_LITE_REMOTE_CACHE_CERTIFICATE"],
     )
-
-
-def with_synonyms(environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables, with those of other builds that mean the same; our own ones come first."""
-    added = {
-        ours: value.format(environ[name])
-        for name, (ours, value) in _SYNONYMS.items()
-        # FORCE_CUDA=0 and NO_CUDA=0 say nothing.
-        if environ.get(name) and environ[name] != "0" and not environ.get(ours)
-    }
-    return {**environ, **added}
 
 
 # How similar a name is to one of this build that was meant.
@@ -207,7 +161,7 @@ def from_settings(settings: Mapping[str, Any] | None) -> dict[str, str]:
 
     Raises:
       BuildError: a setting is misspelt, is a variable that the build does not read, or is given
-        twice. Settings of other back ends are named at the end of the build.
+        twice. Settings of other back ends are ignored.
     """
     names = {
         setting_name(variable.name): variable.name
@@ -218,42 +172,22 @@ def from_settings(settings: Mapping[str, Any] | None) -> dict[str, str]:
     all_names = {setting_name(variable.name) for variable in VARIABLES}
     found: dict[str, str] = {}
     for setting, value in (settings or {}).items():
-        name = names.get(setting_name(setting.upper()))
-        if name is None:
-            own = setting_name(setting.upper())
-            nearest = _nearest(own, names, cutoff=0 if own in all_names else _MISSPELT)
-            if not nearest:
-                # Some people set settings of other back ends for all that they install.
-                notices.defer(
-                    setting, "torch_xla_lite: ignored, because there are no such settings:"
-                )
-                continue
-            raise BuildError(
-                f"There is no build setting {setting}. The nearest one is {nearest}.",
-                f"Correct it:  -C {nearest}=...    (all of them: python setup.py options)",
-            )
-        if name in found or not isinstance(value, str):
+        own = setting_name(setting.upper())
+        name = names.get(own, "")
+        if name and (name in found or not isinstance(value, str)):
             raise BuildError(
                 f"The build setting {setting} is given more than once.",
                 f"Give it once:  -C {setting_name(name)}=...",
             )
-        found[name] = value
+        if name:
+            found[name] = value
+        # Some people set settings of other back ends for all that they install.
+        elif nearest := _nearest(own, names, cutoff=0 if own in all_names else _MISSPELT):
+            raise BuildError(
+                f"There is no build setting {setting}. The nearest one is {nearest}.",
+                f"Correct it:  -C {nearest}=...    (all of them: python setup.py options)",
+            )
     return found
-
-
-def ignored(environ: Mapping[str, str]) -> str:
-    """A message that names the variables of PyTorch and setuptools that are set and have no effect;
-    empty if there are none."""
-    named = []
-    for name in sorted(environ):
-        if not environ[name] or name in _BY_NAME:
-            continue
-        instead = _IGNORED.get(name)
-        if instead is None and name.startswith("USE_") and name not in _BAZELISK_VARIABLES:
-            instead = _nearest(name, _BY_NAME, cutoff=_MISSPELT)
-        if instead is not None:
-            named.append(f"{name} (use {instead})" if instead else name)
-    return f"torch_xla_lite: ignored by this build: {', '.join(named)}" if named else ""
 
 
 def problems(environ: Mapping[str, str]) -> list[BuildError]:
@@ -327,7 +261,7 @@ def _unknown(name: str) -> BuildError:
     )
 
 
-def platform_link_options(options: Options) -> Options:
+def with_platform_defaults(options: Options) -> Options:
     """Switches the order of functions off where the user did not set it, except on 64-bit ARM.
 
     There the variable stays unset, and a build with CUDA prints advice. This function does not

@@ -4,10 +4,9 @@
 
 The keys of the file are stable: `succeeded`, `wall_s`, `cuda` (whether there is a CUDA library, and
 why), `actions.compile/link/other`, `cache_hits.local/disk/remote`, for each of `outputs` its `path`
-and whether it `changed`, `executed`, which lists the actions with the fields of causes.Action,
-`critical_path` with `description` and `seconds`, and `variables`, their checksums. Only
-actions that started a process are counted. With Bazel 4, which does not count them,
-`cache_hits.local` is null.
+and whether it `changed`, `executed`, which lists the actions with the fields of causes.Action, and
+`variables`, their checksums. Only actions that started a process are counted. With Bazel 4, which
+does not count them, `cache_hits.local` is null.
 """
 
 import json
@@ -39,6 +38,7 @@ class Report(NamedTuple):
       cuda: whether there is a CUDA library, and why.
       executed: the actions that ran or were found in a cache, and why.
       variables: as of `options.checksums`.
+      installs: whether the files are those in the tree, and not those of a wheel.
     """
 
     succeeded: bool
@@ -48,6 +48,7 @@ class Report(NamedTuple):
     cuda: str = ""
     executed: "Sequence[Action]" = ()
     variables: Mapping[str, int] = MappingProxyType({})
+    installs: bool = True
 
     def actions(self) -> dict[str, int]:
         """How many compilers, linkers and other processes, such as archivers, ran."""
@@ -61,7 +62,8 @@ class Report(NamedTuple):
         """The summary in one line."""
         actions, remote = self.actions(), self.outcome.remote_hits
         hits = self.outcome.disk_hits + remote
-        replaced = [Path(path).name for path, changed in self.changed.items() if changed]
+        changed = self.changed.items() if self.installs else ()
+        replaced = [Path(path).name for path, is_new in changed if is_new]
         verb = "built" if any(actions.values()) or hits or replaced else "up to date"
         if not self.succeeded:
             verb = "failed"
@@ -71,7 +73,7 @@ class Report(NamedTuple):
             f"torch_xla_lite: {verb} in {self.wall_s:.2f} s",
             "{compile} compiled, {link} linked, {other} other".format(**actions),
             caches,
-            f"replaced {names or 'no file'}",
+            *([f"replaced {names or 'no file'}"] if self.installs else []),
         ]
         ran = [action for action in self.executed if not action.cached]
         if useless := sum(action.same_result for action in ran):
@@ -95,15 +97,11 @@ class Report(NamedTuple):
                 {"path": path, "changed": changed} for path, changed in self.changed.items()
             ],
             "executed": [action.as_json() for action in self.executed],
-            "critical_path": [
-                {"description": description, "seconds": seconds}
-                for description, seconds in self.outcome.critical_path
-            ],
             "variables": dict(self.variables),
         }
 
 
-def explained(
+def record(
     outcome: events.Outcome,
     root: Path,
     environ: Mapping[str, str],
@@ -112,8 +110,10 @@ def explained(
     succeeded: bool,
     changed: Mapping[str, bool] = MappingProxyType({}),
     cuda: str = "",
+    installs: bool = True,
 ) -> Report:
-    """The report of a build, with the cause of each action; writes the record of their runs.
+    """Writes the record of what each action depended on, which the next build compares with its
+    own; returns the report, with the cause of each action.
 
     Args:
       outcome: what Bazel did.
@@ -123,6 +123,7 @@ def explained(
       succeeded: whether everything was built and installed.
       changed: for each path in the package, whether its content changed.
       cuda: whether there is a CUDA library, and why.
+      installs: as of Report.
     """
     variables = checksums(environ)
     actions: Sequence[Action] = ()
@@ -135,9 +136,9 @@ def explained(
                 before = last(root)["variables"]
             except BuildError:
                 before = {}
-            actions = causes.explain(outcome.spawns, outcome.seconds, variables, before, root)
+            actions = causes.explain(outcome.spawns, variables, before, root)
     wall = time.perf_counter() - since
-    return Report(succeeded, wall, outcome, changed, cuda, actions, variables)
+    return Report(succeeded, wall, outcome, changed, cuda, actions, variables, installs)
 
 
 def write(report: Report, root: Path) -> None:
@@ -154,9 +155,7 @@ def last(root: Path) -> dict[str, Any]:
     """
     try:
         content = json.loads((root / FILE).read_bytes())
-        return {
-            key: content[key] for key in ("succeeded", "executed", "critical_path", "variables")
-        }
+        return {key: content[key] for key in ("succeeded", "executed", "variables")}
     except (OSError, ValueError, KeyError):
         raise BuildError(
             "No build of this tree is known.", "Build it:  python setup.py develop"

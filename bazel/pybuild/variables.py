@@ -89,8 +89,8 @@ def _command(text: str) -> str:
 
 def _cache_url(text: str) -> str:
     # Bazel prints the URL in messages, so it must not contain a password.
-    server = r"(https?|grpcs?)://([\w.-]+|\[[\da-fA-F:]+\])(:\d+)?(/[\w./~-]*)?"
-    if not re.fullmatch(rf"{server}|unix:/[\w./~-]+", text, re.ASCII):
+    server = r"https?://([\w.-]+|\[[\da-fA-F:]+\])(:\d+)?(/[\w./~-]*)?"
+    if not re.fullmatch(server, text, re.ASCII):
         raise ValueError(text)
     return text.rstrip("/")
 
@@ -128,10 +128,7 @@ FOLDER = Kind("a folder", os.path.abspath)
 FILE = Kind("a file", os.path.abspath)
 ARCHITECTURES = Kind("names or numbers of GPU architectures", str)
 COMMAND = Kind("a path, or a program on PATH", _command)
-CACHE_URL = Kind(
-    "http://, https://, grpc:// or grpcs:// with HOST:PORT and no password, or unix:/SOCKET",
-    _cache_url,
-)
+CACHE_URL = Kind("http:// or https:// with HOST:PORT and no password", _cache_url)
 SECRET = Kind("a token, or USER:PASSWORD", _secret)
 WORDS = Kind("arguments, quoted as for a shell", _words)
 
@@ -256,13 +253,6 @@ VARIABLES = (
         changes_flags=True,
     ),
     Variable(
-        "TORCH_XLA_LITE_DEBUG_FILES",
-        FLAG,
-        "0",
-        "Write the debug information of a wheel's libraries to separate files beside the wheel.",
-        changes_flags=True,
-    ),
-    Variable(
         "USE_CUDA",
         SWITCH,
         "auto: if jax or torch is built for CUDA and there is a toolkit of that version",
@@ -272,7 +262,7 @@ VARIABLES = (
     Variable(
         "CUDA_HOME",
         FOLDER,
-        "CUDA_PATH, nvcc on PATH, /usr/local/cuda, NVIDIA's wheels",
+        "CUDA_PATH, nvcc on PATH, conda, /usr/local/cuda, NVIDIA's wheels",
         "The CUDA toolkit to build with.",
         changes_flags=True,
     ),

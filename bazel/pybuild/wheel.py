@@ -13,7 +13,8 @@ from pathlib import Path
 
 from bazel.pybuild import build, configure, lock
 from bazel.pybuild.call import client
-from bazel.pybuild.dist import debug_files, metadata, wheel_format
+from bazel.pybuild.dist import metadata, wheel_format
+from bazel.pybuild.dist.strip import strip
 from bazel.pybuild.options import Mode, Options
 
 
@@ -64,8 +65,7 @@ def _make(
     report = build.build(root, options, environ, into=stage, configured=configured)
     print(report.line(), flush=True)
     built = {path: stage / path for path in report.changed}
-    if options.debug_files or options.mode is Mode.RELEASE:
-        keep = folder if options.debug_files else None
-        built = debug_files.strip(built, stage.with_name(f"{stage.name}.stripped"), keep)
+    if options.mode is Mode.RELEASE:
+        built = strip(built, stage.with_name(f"{stage.name}.stripped"))
     state = configure.read(root)
     return wheel_format.write(root, options, built, folder, state.cuda if state else None)

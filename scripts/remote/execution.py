@@ -1,7 +1,7 @@
 """Builds on worker machines: BuildGrid is the engine, BuildBox runs the workers.
 
     python -m scripts.remote.execution ROOT --check
-    python -m scripts.remote.execution ROOT -- bazel build --config=remote-exec //:torch_xla_lite
+    python -m scripts.remote.execution ROOT -- bazel build //:torch_xla_lite
 
 Engine, client and workers (--workers, two by default) are network namespaces of this machine, which
 reach each other and nothing else. COMMAND runs in the client, in a copy of this tree.
@@ -220,8 +220,7 @@ class Site:
     def client(self, *command: str | Path) -> list[str | Path]:
         """The command line that runs a command in the tree, in the client's machine."""
         mounts = [f"{prefix}:{prefix}" for prefix in {sys.prefix, sys.base_prefix}]
-        server = f"TORCH_XLA_LITE_REMOTE_CACHE=grpc://{_ADDRESS}"
-        environ = (f"PATH={sys.prefix}/bin:{_PATH}", "HOME=/machine", "USER=root", server)
+        environ = (f"PATH={sys.prefix}/bin:{_PATH}", "HOME=/machine", "USER=root")
         inside = ("env", "-i", *environ, "sh", "-c", 'cd /src && exec "$@"', "sh", *command)
         return self._machine("client", mounts, inside)
 
@@ -337,7 +336,14 @@ def _programs() -> Path:
     return folder / "bin"
 
 
-_REMOTE = ("--config=remote-exec",)
+# As in docs/remote_execution.md.
+_REMOTE = (
+    f"--remote_executor=grpc://{_ADDRESS}",
+    "--spawn_strategy=remote,local",
+    "--remote_default_exec_properties=OSFamily=linux",
+    "--remote_timeout=60",
+    "--remote_retries=5",
+)
 _QUIET = ("--noshow_progress", "--disk_cache=")
 _TORCH_FREE = ("//test/csrc/ir/...", "//test/csrc/runtime/...")
 

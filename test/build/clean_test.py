@@ -129,22 +129,6 @@ def test_a_bazel_that_the_user_named_and_that_cannot_run_is_an_error(root: Path,
     assert (root / "dist").exists()
 
 
-@pytest.mark.parametrize("by_hand", [False, True])
-def test_an_older_bazel_does_not_read_settings_for_a_newer_one(
-    root: Path, tmp_path: Path, by_hand: bool
-):
-    (root / ".bazelrc.generated").write_text("common --noenable_bzlmod\n")
-    script = 'echo "$*" | grep -qe --noworkspace_rc && test -e .bazelrc.generated'
-    options = _bazel(tmp_path, script)
-    if by_hand:
-        for command in clean.plan(root, options, {}):
-            subprocess.run(command, cwd=root, check=True)
-    else:
-        clean.clean(root, options, {})
-    assert (root / ".bazelrc.generated").read_text() == "common --noenable_bzlmod\n"
-    assert not (root / "dist").exists()
-
-
 def test_an_interrupted_clean_says_what_is_removed(root: Path, tmp_path: Path):
     options = _bazel(tmp_path, "kill -INT $PPID; sleep 5")
     script = (

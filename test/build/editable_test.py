@@ -53,14 +53,10 @@ def _distribution(site: Path) -> importlib.metadata.Distribution:
     return found
 
 
-def test_it_is_in_place_once_it_was_installed(root: Path, site: Path):
+def test_a_version_of_the_caller_replaces_that_of_the_tree_and_the_reverse(root: Path, site: Path):
     assert not editable.in_place(root, site)
     editable.install(root, site, site.parent / "bin")
     assert editable.in_place(root, site)
-
-
-def test_a_version_of_the_caller_replaces_that_of_the_tree_and_the_reverse(root: Path, site: Path):
-    editable.install(root, site, site.parent / "bin")
     assert not editable.in_place(root, site, "0.9")
     editable.install(root, site, site.parent / "bin", "0.9")
     assert editable.in_place(root, site, "0.9")
@@ -81,11 +77,7 @@ def test_importlib_metadata_sees_version_dependencies_and_entry_points(root: Pat
     assert found.version == "0.1.0"
     assert found.requires == ["torch==2.13.0", 'tqdm; extra == "examples"']
     assert [entry.name for entry in found.entry_points] == ["torch-xla-lite"]
-
-
-def test_it_says_that_it_is_editable_and_from_where(root: Path, site: Path):
-    editable.install(root, site, site.parent / "bin")
-    url = json.loads(_distribution(site).read_text("direct_url.json") or "")
+    url = json.loads(found.read_text("direct_url.json") or "")
     assert url == {"url": root.as_uri(), "dir_info": {"editable": True}}
 
 
@@ -133,20 +125,14 @@ def test_the_module_that_torch_calls_works_without_the_tree(root: Path, site: Pa
     assert "torch_xla_lite_autoload.py" in map(str, _distribution(site).files or [])
 
 
-def test_a_new_version_takes_the_place_of_the_old_one(root: Path, site: Path):
-    editable.install(root, site, site.parent / "bin")
-    (root / "pyproject.toml").write_text(_PYPROJECT.format(version="0.2.0"))
-    editable.install(root, site, site.parent / "bin")
-    assert _distribution(site).version == "0.2.0"
-
-
 def test_another_tree_takes_the_place_of_the_first(tmp_path: Path, root: Path, site: Path):
     editable.install(root, site, site.parent / "bin")
-    other = _tree(tmp_path / "other")
+    other = _tree(tmp_path / "other", version="0.2.0")
     assert not editable.in_place(other, site)
     editable.install(other, site, site.parent / "bin")
     assert editable.in_place(other, site)
     assert not editable.in_place(root, site)
+    assert _distribution(site).version == "0.2.0"
 
 
 def _touch_later(file: Path) -> None:
@@ -196,9 +182,23 @@ def test_metadata_stays_when_the_install_cannot_be_made(root: Path, site: Path):
     assert [other.name for other in editable.installed(site)] == ["torch_xla_lite-0.1.0.dist-info"]
 
 
-def test_a_folder_that_cannot_be_written_is_reported_before_the_build(tmp_path: Path):
-    with pytest.raises(BuildError, match="where you may not write"):
-        editable.check(tmp_path / "missing")
+@pytest.mark.parametrize("what", ["packages", "commands"])
+def test_a_folder_that_cannot_be_written_is_reported_before_the_build(
+    site: Path, monkeypatch: pytest.MonkeyPatch, what: str
+):
+    commands = site.parent / "bin"
+    commands.mkdir()
+    closed = site if what == "packages" else commands
+    # Root may write anywhere.
+    monkeypatch.setattr(os, "access", lambda folder, mode: folder != closed)
+    with pytest.raises(BuildError, match=f"The {what} of .* are in {closed}, where you may not"):
+        editable.check(site, commands)
+
+
+def test_a_pyproject_of_the_future_is_installed_once(root: Path, site: Path):
+    _touch_later(root / "pyproject.toml")
+    editable.install(root, site, site.parent / "bin")
+    assert editable.in_place(root, site)
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from bazel.pybuild import lock
+from bazel.pybuild.errors import BuildError
 
 _HOLD = """
 import sys
@@ -59,6 +60,15 @@ def test_a_second_process_says_that_it_waits_and_then_has_the_tree(
     assert other.stdout.readline() == _WAITS
     fcntl.flock(holder, fcntl.LOCK_UN)
     assert other.stdout.readline() == _HAS
+
+
+@pytest.mark.usefixtures("holder")
+def test_a_process_that_must_not_wait_gets_an_error(tmp_path: Path):
+    with (
+        pytest.raises(BuildError, match="Another command works in this tree"),
+        lock.exclusive(tmp_path, wait=False),
+    ):
+        pass
 
 
 def test_a_waiter_whose_lock_file_clean_removed_locks_the_new_one(

@@ -1,5 +1,6 @@
 """What pyproject.toml says reaches installers, and agrees with requirements.txt."""
 
+import fnmatch
 import re
 import sys
 import tomllib
@@ -10,10 +11,11 @@ from packaging.metadata import Metadata
 from packaging.requirements import Requirement
 
 from bazel import pybuild
-from bazel.pybuild.dist import metadata
+from bazel.pybuild.dist import metadata, sources
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.machine import packages
 from bazel.pybuild.options import Options, WheelKind
+from bazel.pybuild.variables import VARIABLES
 from test.build import tree
 
 
@@ -57,6 +59,29 @@ def test_the_group_for_development_takes_the_pins(root: Path):
     pins = packages.wanted(root)
     asked = [Requirement(text) for text in groups["dev"]]
     assert asked and all(str(r.specifier) == f"=={pins[r.name]}" for r in asked)
+
+
+def test_uv_builds_again_for_each_variable_that_changes_what_is_built(root: Path):
+    keys = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["uv"]["cache-keys"]
+    variables = {row.name for row in VARIABLES if row.changes_flags}
+    assert {key["env"] for key in keys if "env" in key} == {
+        *variables,
+        "TORCH_XLA_LITE_BUILD_VERSION",
+    }
+
+
+def test_uv_builds_again_for_each_kind_of_source_and_for_nothing_that_a_build_writes(root: Path):
+    keys = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["uv"]["cache-keys"]
+    patterns = [key["file"] for key in keys if "file" in key]
+    assert not any(fnmatch.fnmatch(".bazelrc.generated", pattern) for pattern in patterns)
+    found = {file for pattern in patterns for file in root.glob(pattern)}
+    paths = {str(file.relative_to(root)) for file in found}
+    assert not [path for path in paths if sources.is_product(path)]
+    packaged = set(sources.package_files(root))
+    code = {file for file in sources.all_files(root) if file.endswith((".cc", ".h", ".bazel"))}
+    code = {file for file in code if file.startswith("torch_xla_lite/")}
+    missing = (packaged | code) - paths
+    assert {Path(file).suffix for file in missing} <= {".pyi", ".typed"}
 
 
 def test_the_least_python_is_the_one_that_the_build_checks(root: Path):

@@ -231,12 +231,10 @@ class Nested:
         self.run(self.python, "-m", "bazel.pybuild.configure", check=True, **changes)
 
     def build(self, *options: str, **changes: str) -> None:
-        """Configures the tree and calls Bazel, which writes the same logs as for setup.py."""
+        """Configures the tree and calls Bazel, which writes the same log as for setup.py."""
         self.configure(**changes)
-        logs = self.root / "build"
-        logs.mkdir(exist_ok=True)
-        options = ("--config=report", f"--profile={logs}/profile.gz", *options)
-        self.bazel("build", *options, OUTPUTS, check=True, **changes)
+        (self.root / "build").mkdir(exist_ok=True)
+        self.bazel("build", "--config=report", *options, OUTPUTS, check=True, **changes)
 
     def bazel(
         self, *arguments: str, check: bool = False, **changes: str

@@ -8,7 +8,6 @@ from types import SimpleNamespace
 import pytest
 from packaging.version import InvalidVersion, Version
 
-from bazel.pybuild import notices
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.options import (
     Mode,
@@ -16,10 +15,9 @@ from bazel.pybuild.options import (
     WheelKind,
     checksums,
     from_settings,
-    ignored,
-    platform_link_options,
     problems,
     read,
+    with_platform_defaults,
 )
 from bazel.pybuild.variables import VARIABLES, Switch, setting_name
 
@@ -63,13 +61,6 @@ from bazel.pybuild.variables import VARIABLES, Switch, setting_name
         ),
         # A name without a folder is left for PATH.
         ({"TORCH_XLA_LITE_BAZEL": "bazel-4"}, Options(bazel="bazel-4")),
-        # Variables of other builds with the same meaning count.
-        ({"FORCE_CUDA": "1"}, Options(cuda=Switch.ON)),
-        ({"NO_CUDA": "1"}, Options(cuda=Switch.OFF)),
-        ({"NO_CUDA": "0", "FORCE_CUDA": "0"}, Options()),
-        ({"FORCE_CUDA": "1", "USE_CUDA": "0"}, Options(cuda=Switch.OFF)),
-        ({"CMAKE_BUILD_PARALLEL_LEVEL": "3"}, Options(max_jobs=3)),
-        ({"CMAKE_BUILD_PARALLEL_LEVEL": "3", "MAX_JOBS": "2"}, Options(max_jobs=2)),
         ({"DEBUG": "express:*"}, Options()),
     ],
 )
@@ -149,7 +140,7 @@ def test_whether_hot_functions_come_first_is_open_only_where_it_can_pay(
     monkeypatch: pytest.MonkeyPatch, machine: str, said: bool | None, taken: bool | None
 ):
     monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(machine=machine))
-    assert platform_link_options(Options(prioritized_text=said)).prioritized_text is taken
+    assert with_platform_defaults(Options(prioritized_text=said)).prioritized_text is taken
 
 
 @pytest.mark.parametrize(
@@ -180,14 +171,14 @@ def test_an_unknown_setting_is_an_error_that_names_the_nearest():
     )
 
 
-def test_settings_of_other_back_ends_are_named(capsys: pytest.CaptureFixture[str]):
-    settings = {"editable_mode": "compat", "builddir": "out", "cuda": "0", "--global-option": "x"}
+def test_settings_of_other_back_ends_are_ignored():
+    settings = {
+        "editable_mode": "compat",
+        "builddir": "out",
+        "cuda": "0",
+        "--global-option": ["x", "y"],
+    }
     assert from_settings(settings) == {"USE_CUDA": "0"}
-    notices.show()
-    assert capsys.readouterr().err == (
-        "torch_xla_lite: ignored, because there are no such settings: "
-        "editable_mode; builddir; --global-option\n"
-    )
 
 
 @pytest.mark.parametrize("name", [row.name for row in VARIABLES if row.meaning.startswith("Read ")])
@@ -201,23 +192,6 @@ def test_a_variable_that_only_programs_read_is_no_build_setting(name: str):
 def test_a_setting_that_is_given_twice_is_an_error(settings: dict[str, object]):
     with pytest.raises(BuildError, match="is given more than once"):
         from_settings(settings)
-
-
-def test_variables_of_other_builds_are_named_in_one_line_with_what_has_their_effect():
-    environ = {"CXXFLAGS": "-O1", "BUILD_LIBTORCH_WHL": "1", "USE_CUAD": "1", "USE_MKLDNN": "0"}
-    others = {"CXX": "c++", "PYTORCH_EXTRA_INSTALL_REQUIREMENTS": "x"}
-    (line,) = ignored({**environ, **others}).splitlines()
-    assert "BUILD_LIBTORCH_WHL (use BUILD_LIB_WHL)" in line
-    assert "CXX (use CC)" in line
-    assert "CXXFLAGS (use TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS=--cxxopt=...)" in line
-    assert line.endswith("PYTORCH_EXTRA_INSTALL_REQUIREMENTS, USE_CUAD (use USE_CUDA), USE_MKLDNN")
-
-
-@pytest.mark.parametrize(
-    "environ", [{}, {"CFLAGS": ""}, {"USE_CUDA": "1", "USE_BAZEL_VERSION": "/usr/bin/bazel-4"}]
-)
-def test_variables_that_are_read_are_not_reported_as_ignored(environ: dict[str, str]):
-    assert ignored(environ) == ""
 
 
 @pytest.mark.parametrize("text", ["0.1.0", "1.0rc1", "1.0.post1.dev3", "0.1.0+cu130", "1.0+1a.b"])

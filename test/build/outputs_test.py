@@ -151,11 +151,3 @@ def test_a_copy_elsewhere_leaves_the_tree_and_its_record_alone(tmp_path: Path, r
     assert outputs.copy([_built(tmp_path, b"two")], elsewhere) == {_PATH: True}
     assert (elsewhere / _PATH).read_bytes() == b"two"
     assert {file: file.stat().st_ctime_ns for file in root.rglob("*")} == before
-
-
-def test_a_copy_that_is_there_already_is_not_made_again(tmp_path: Path):
-    elsewhere = tmp_path / "wheel"
-    outputs.copy([_built(tmp_path, b"one")], elsewhere)
-    before = (elsewhere / _PATH).stat().st_ino
-    assert outputs.copy([_built(tmp_path, b"one")], elsewhere) == {_PATH: False}
-    assert (elsewhere / _PATH).stat().st_ino == before

@@ -43,8 +43,15 @@ def test_many_files_are_counted_and_not_named():
     assert _report()._replace(changed=many).line().endswith("; replaced 20 files")
 
 
+def test_a_wheel_replaces_nothing():
+    done = _report()._replace(changed={"p/_XLAC.so": True}, installs=False)
+    assert done.line() == (
+        "torch_xla_lite: up to date in 1.30 s; 0 compiled, 0 linked, 0 other; 0 from a cache"
+    )
+
+
 def test_a_build_that_ran_more_than_its_edit_needed_says_so():
-    action = causes.Action("CppCompile", "a.o", 1.0, False, False, True, ())
+    action = causes.Action("CppCompile", "a.o", False, False, True, ())
     other = action._replace(same_result=False)
     cached = action._replace(cached=True)
     done = _report(CppCompile=2)._replace(executed=[action, other, cached])
@@ -68,6 +75,5 @@ def test_the_file_has_the_same_in_stable_keys(tmp_path: Path):
         "cache_hits": {"local": None, "disk": 5, "remote": 0},
         "outputs": [{"path": "p/_XLAC.so", "changed": True}],
         "executed": [],
-        "critical_path": [],
         "variables": {},
     }

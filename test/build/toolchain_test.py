@@ -224,24 +224,3 @@ def test_an_assembler_that_is_named_after_its_target_is_watched(tmp_path: Path):
 def test_programs_on_path_are_watched_without_starting_one(tmp_path: Path):
     environ = _wrapper(tmp_path, "", before="exit 3")
     assert tmp_path / "cc" in toolchain.files(environ)
-
-
-def _cross(folder: Path, change: str) -> dict[str, str]:
-    for name in ("g++", "as", "ld", "ar", "nm", "objcopy", "strip"):
-        program(folder / f"aarch64-linux-gnu-{name}", f'# {change}\nexec {_GCC} "$@"')
-    return {**os.environ, "CC": _GCC, "PATH": f"{folder}:{os.environ['PATH']}"}
-
-
-def test_a_missing_cross_compiler_has_no_fingerprint(tmp_path: Path):
-    assert toolchain.inspect_cross({"PATH": str(tmp_path)}).fingerprint == "none"
-
-
-def test_another_cross_compiler_has_another_fingerprint(tmp_path: Path):
-    old, new = _cross(tmp_path / "old", "12"), _cross(tmp_path / "new", "13")
-    before, after = (toolchain.inspect_cross(each).fingerprint for each in (old, new))
-    assert "none" != before != after
-
-
-def test_what_is_built_for_this_machine_does_not_depend_on_the_cross_compiler(tmp_path: Path):
-    # Nor is it compiled again when one is installed.
-    assert _fingerprint(_cross(tmp_path / "new", "13")) == _HERE.fingerprint

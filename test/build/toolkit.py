@@ -15,12 +15,15 @@ esac
 """
 
 
-def write_toolkit(home: Path, version: str = "13.0.88", *, libraries: str = "lib64") -> Path:
-    """Writes what looks like a toolkit, and returns its nvcc."""
+def write_toolkit(
+    home: Path, version: str = "13.0.88", *, target: str = ".", libraries: str = "lib64"
+) -> Path:
+    """Writes what looks like a toolkit, with headers and libraries in a folder of it, and returns
+    its nvcc."""
     headers = ["include/crt/host_config.h", "include/cuda_runtime.h", "include/nv/target"]
     programs = ["bin/cudafe++", "bin/fatbinary", "bin/ptxas", "nvvm/bin/cicc"]
-    parts = [*programs, *headers]
-    for part in [*parts, f"{libraries}/libcudart_static.a", "bin/nvcc"]:
+    parts = [f"{target}/{part}" for part in (*headers, f"{libraries}/libcudart_static.a")]
+    for part in [*programs, *parts, "bin/nvcc"]:
         (home / part).parent.mkdir(parents=True, exist_ok=True)
         (home / part).touch()
     nvcc = home / "bin" / "nvcc"

@@ -130,8 +130,6 @@ def test_a_wheel_holds_the_python_sources_and_what_bazel_has_built(whole: Path):
         "torch_xla_lite/inner/module.py",
         "torch_xla_lite/lib/libtorch_xla_lite.so",
         "torch_xla_lite/py.typed",
-        "torch_xla_lite/share/cmake/torch_xla_lite/torch_xla_lite-config-version.cmake",
-        "torch_xla_lite/share/cmake/torch_xla_lite/torch_xla_lite-config.cmake",
         "torch_xla_lite_autoload.py",
     ]
 
@@ -264,35 +262,6 @@ def test_readme_licence_classifiers_and_commands_reach_the_user(whole: Path):
     assert licence.startswith(b"Do what you like.\n")
     commands = members["torch_xla_lite-0.1.0.dist-info/entry_points.txt"].decode()
     assert commands == "[console_scripts]\ntorch-xla-lite = torch_xla_lite.cli:main\n"
-
-
-def test_times_and_permissions_of_the_tree_do_not_matter(
-    root: Path, built: dict[str, Path], tmp_path: Path, whole: Path
-):
-    before = whole.read_bytes()
-    for file in [*built.values(), root / "torch_xla_lite" / "__init__.py"]:
-        file.chmod(0o600)
-        file.touch()
-    assert _write(root, built, WheelKind.ALL, tmp_path / "again").read_bytes() == before
-
-
-@pytest.mark.parametrize(
-    ("epoch", "date"),
-    [
-        (None, (1980, 1, 1, 0, 0, 0)),
-        # A zip archive has an even number of seconds and no time before 1980; what is compressed
-        # by gzip, as source distributions are, has none after 2106.
-        (1700000001, (2023, 11, 14, 22, 13, 20)),
-        (0, (1980, 1, 1, 0, 0, 0)),
-        (2**40, (2106, 2, 7, 6, 28, 14)),
-    ],
-)
-def test_all_files_have_the_requested_time(
-    root: Path, tmp_path: Path, epoch: int | None, date: tuple[int, ...]
-):
-    name = wheel_format.write(root, Options(archive_time_s=epoch), {}, tmp_path)
-    with zipfile.ZipFile(tmp_path / name) as archive:
-        assert {entry.date_time for entry in archive.infolist()} == {date}
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Cache servers: scripts/cache_server.py, and what a build asks a server by HTTP and by gRPC."""
+"""Cache servers: scripts/cache_server.py, and what a build asks a server."""
 
 import hashlib
 import json
@@ -10,17 +10,14 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from bazel.pybuild.cache import remote_cache
-from bazel.pybuild.options import Options
 from test.cache.servers import (
     Server,
     certificate,
-    http_and_grpc,
     needs_nginx,
     run,
     server,
@@ -60,10 +57,9 @@ def test_the_server_enforces_both_tokens(tmp_path: Path):
         writer = remote_cache.probe(cache.options(writes=cache.write_token))
     assert nobody.problem
     assert wrong.problem
-    assert (reader.problem, reader.may_write) == ("", False)
-    assert (pretender.problem, pretender.may_write) == ("", False)
-    assert pretender.remark.startswith("it does not store results: ")
-    assert (writer.problem, writer.may_write, writer.remark) == ("", True, "")
+    assert (reader.problem, reader.refused) == ("", "")
+    assert (pretender.problem, pretender.refused) == ("", "it answers 403 Forbidden")
+    assert (writer.problem, writer.refused) == ("", "")
 
 
 def test_a_refused_write_leaves_the_entry_as_it_was(tmp_path: Path):
@@ -111,11 +107,10 @@ def test_everybody_may_read_but_not_write_on_request(tmp_path: Path):
         assert _http(cache, "PUT", _blob(b"right"), "", b"wrong") == 403
 
 
-@http_and_grpc
-def test_a_client_trusts_the_given_certificate_and_no_other(tmp_path: Path, protocol: str):
+def test_a_client_trusts_the_given_certificate_and_no_other(tmp_path: Path):
     certificates = [certificate(tmp_path / name) for name in ("ours", "other")]
-    with server(tmp_path / "cache", protocol, tls=certificates[0]) as cache:
-        assert cache.url.startswith(f"{protocol}s://")
+    with server(tmp_path / "cache", "http", tls=certificates[0]) as cache:
+        assert cache.url.startswith("https://")
         token = cache.read_token
         answers = [
             remote_cache.probe(cache.options(reads=token, certificate=f"{certificate}.pem"))
@@ -125,17 +120,16 @@ def test_a_client_trusts_the_given_certificate_and_no_other(tmp_path: Path, prot
     assert "certificate" in answers[1].problem or "self-signed" in answers[1].problem
 
 
-@http_and_grpc
-def test_a_tunnel_encrypts_and_checks_the_certificate(tmp_path: Path, protocol: str):
+def test_a_tunnel_encrypts_and_checks_the_certificate(tmp_path: Path):
     ours, other = (certificate(tmp_path / name) for name in ("ours", "other"))
     answers = []
-    with server(tmp_path / "cache", protocol, tls=ours) as cache:
+    with server(tmp_path / "cache", "http", tls=ours) as cache:
         for authority in (ours, other):
             with tunnel(cache.url, Path(f"{authority}.pem")) as url:
                 through = cache._replace(url=url)
                 answers.append(remote_cache.probe(through.options(writes=cache.write_token)))
-    assert url.startswith(f"{protocol}://127.0.0.1:")
-    assert (answers[0].problem, answers[0].may_write) == ("", True)
+    assert url.startswith("http://127.0.0.1:")
+    assert (answers[0].problem, answers[0].refused) == ("", "")
     assert answers[1].problem
 
 
@@ -225,21 +219,3 @@ def test_a_port_in_use_is_named_and_leaves_no_process(tmp_path: Path):
     assert process.returncode == 1
     assert "Address already in use" in process.stderr
     assert not list((tmp_path / "second").glob("*.pid"))
-
-
-@pytest.mark.parametrize(
-    ("answer", "problem"),
-    [
-        (bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]), ""),
-        (b"HTTP/1.1 400 Bad Request", "it does not speak gRPC"),
-        (b"", "it does not answer within 0.5 s"),
-    ],
-)
-def test_a_grpc_server_is_known_by_its_greeting(answer: bytes, problem: str):
-    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor() as pool:
-        options = Options(remote_cache=f"grpc://127.0.0.1:{listener.getsockname()[1]}")
-        asked = pool.submit(remote_cache.probe, options, 0.5)
-        connection, _ = listener.accept()
-        with connection:
-            connection.sendall(answer)
-            assert asked.result().problem == problem

@@ -6,7 +6,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from bazel.pybuild.dist import debug_files, wheel_format
+from bazel.pybuild.dist import wheel_format
+from bazel.pybuild.dist.strip import strip
 from bazel.pybuild.options import Options
 from test.build.environments import environment
 from test.build.tree import ROOT
@@ -60,5 +61,5 @@ def _wheel(folder: Path) -> Path:
     built = ["_XLAC.so", "_build_info.py", "lib/**/*", "include/**/*"]
     files = [file for pattern in built for file in Path("torch_xla_lite").glob(pattern)]
     members = {str(file): file for file in files if file.is_file()}
-    stripped = debug_files.strip(members, folder / "stripped")
+    stripped = strip(members, folder / "stripped")
     return folder / wheel_format.write(ROOT, Options(), stripped, folder)

@@ -18,7 +18,13 @@ _TABLE = [
     ("third_party", [""]),
     ("bazel", [""]),
     # As in bazel/pybuild/__init__.py.
-    ("bazel/pybuild", ["errors.py", "files.py", "notices.py", "run_time.py", "variables.py"]),
+    (
+        "bazel/pybuild",
+        [
+            *("errors.py", "files.py", "interrupts.py", "notices.py", "protobuf.py"),
+            *("run_time.py", "streams.py", "variables.py"),
+        ],
+    ),
     ("bazel/pybuild", ["options.py", "lock.py"]),
     ("bazel/pybuild", ["machine", "why"]),
     ("bazel/pybuild", ["cache"]),
@@ -29,7 +35,6 @@ _TABLE = [
     ("bazel/pybuild", ["install"]),
     ("bazel/pybuild", ["build.py"]),
     ("bazel/pybuild", ["develop.py", "wheel.py"]),
-    ("bazel/pybuild", ["watch.py"]),
     ("bazel/pybuild", ["commands"]),
     ("bazel/pybuild", [""]),
     ("setup.py", [""]),
@@ -140,7 +145,6 @@ _USED_BY_SCRIPTS = {
     Path("bazel/pybuild/dist/sources.py"),
     Path("bazel/pybuild/files.py"),
     Path("bazel/pybuild/why/execution_log.py"),
-    Path("bazel/pybuild/why/profile.py"),
     Path("bazel/pybuild/machine/find_bazel.py"),
     Path("third_party/torch/layers.py"),
 }

@@ -20,8 +20,8 @@ _OF_RULES = tuple(
 
 # Of the system and of other programs, with the meaning that they have everywhere.
 _CONVENTIONAL = {
-    *("CC", "CXX", "HOME", "PATH", "TMPDIR", "USER", "USE_BAZEL_VERSION", "XDG_CACHE_HOME"),
-    *("UV_CACHE_DIR", "VIRTUAL_ENV"),
+    *("CC", "CONDA_PREFIX", "HOME", "PATH", "TMPDIR", "USER", "USE_BAZEL_VERSION"),
+    "XDG_CACHE_HOME",
 }
 
 # In quotes, as Python and Starlark read a variable, or after a dollar sign, as a shell does.

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from bazel.pybuild.cache import folders
-from test.python.copies import PACKAGE, change, copy_of_the_package
+from test.python.copies import PACKAGE, change, copy_of_the_package, edit_a_source
 from torch_xla_lite import commands
 from torch_xla_lite.commands import cache, doctor, env
-from torch_xla_lite.commands.finding import Finding
+from torch_xla_lite.commands.finding import MARK, Finding
 from torch_xla_lite.startup import caches
 
 
@@ -68,15 +68,33 @@ def test_in_a_checkout_the_doctor_begins_with_what_builds_need(tmp_path: Path):
     change(copy_of_the_package(tmp_path), "TORCH_VERSION", "2.12.1")
     checks = tmp_path / "bazel" / "pybuild" / "commands" / "doctor.py"
     checks.parent.mkdir(parents=True)
+    # What other code prints, such as a sitecustomize, is no finding.
     checks.write_text(
-        "import json, sys\n"
-        "print(json.dumps(['linker', True, 'slow', 'Install gold']))\n"
-        "print(json.dumps(['disk cache', '--repair' in sys.argv, 'damaged', '']))\n"
+        "import json\n"
+        "print('[1, 2]')\n"
+        f"print({MARK!r} + json.dumps(['linker', True, 'slow', 'Install gold']))\n"
+        f"print({MARK!r} + json.dumps(['disk space', False, 'none', '']))\n"
     )
     assert run("doctor", folder=tmp_path).stdout.startswith(
-        "warn linker: slow\n     Install gold\nbad  disk cache: damaged\nok   build: "
+        "warn linker: slow\n     Install gold\nbad  disk space: none\nok   build: "
     )
-    assert "\nok   disk cache: damaged\n" in run("doctor", "--repair", folder=tmp_path).stdout
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&- <&-"])
+def test_the_command_line_works_without_standard_streams(closed: str):
+    # As cron and supervisors may start it.
+    command = ["sh", "-c", f'"$@" {closed}', "sh", sys.executable, "-P", "-m", "torch_xla_lite"]
+    environ = {**os.environ, "PYTHONPATH": str(PACKAGE.parent)}
+    process = subprocess.run([*command, "doctor"], env=environ, capture_output=True, check=False)
+    assert (process.returncode, process.stderr) == (0, b"")
+
+
+def test_the_doctor_names_a_source_that_is_newer_than_the_libraries(tmp_path: Path):
+    edit_a_source(copy_of_the_package(tmp_path))
+    assert (
+        "warn sources: the libraries are older than torch_xla_lite/csrc/some.cc; build them\n"
+        "     Build them:  python setup.py develop\n"
+    ) in run("doctor", folder=tmp_path).stdout
 
 
 def described(folder: Path, name: str, *requires: str) -> None:

@@ -1,5 +1,6 @@
 """Copies of the package that tests may damage."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -29,6 +30,18 @@ def copy_of_the_package(folder: Path, *, checkout: bool = True, skip: str = "") 
     if checkout:
         (folder / "setup.py").touch()
     return package
+
+
+def edit_a_source(package: Path) -> Path:
+    """Makes the package that of a checkout whose libraries are older than the source that is
+    returned."""
+    built = package.parent / "build" / "installed.json"
+    source = package / "csrc" / "some.cc"
+    for file in (built, source):
+        file.parent.mkdir(exist_ok=True)
+        file.touch()
+    os.utime(built, (1, 1))
+    return source
 
 
 def change(package: Path, name: str, value: str) -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from bazel.pybuild.dist import debug_files, wheel_format
+from bazel.pybuild.dist import wheel_format
+from bazel.pybuild.dist.strip import strip
 from bazel.pybuild.options import Options
 from test.build.tree import ROOT
 from third_party import elf
@@ -26,7 +27,7 @@ _BUILT = (
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
-    built = debug_files.strip({path: Path(path) for path in _BUILT}, folder / "stripped")
+    built = strip({path: Path(path) for path in _BUILT}, folder / "stripped")
     return folder / wheel_format.write(ROOT, Options(), built, folder)
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from bazel.pybuild.variables import VARIABLES
-from test.python.copies import change, copy_of_the_package
+from test.python.copies import change, copy_of_the_package, edit_a_source
 from torch_xla_lite import _build_info
 from torch_xla_lite.startup import preflight, variables
 
@@ -125,16 +125,18 @@ def test_a_tree_that_was_never_built_says_so(tmp_path):
     assert message.endswith("Build it:  python setup.py develop")
 
 
-def test_what_the_user_asked_to_be_built_at_import_is_built_before_anything_is_loaded(tmp_path):
-    package = copy_of_the_package(tmp_path, skip="_XLAC")
-    (package / "_build_info.py").unlink()
-    (tmp_path / "setup.py").write_text("raise SystemExit('one.cc:3: an error')\n")
-    # Nothing is built in a test.
-    code = "import os; os.environ.pop('TEST_SRCDIR', None); import torch_xla_lite"
-    message = import_it(tmp_path, code, TORCH_XLA_LITE_REBUILD_ON_IMPORT="1")
-    assert message.endswith(":\none.cc:3: an error\nBuild it by hand:  python setup.py develop"), (
-        message
+def test_a_source_that_is_newer_than_the_libraries_is_named_in_one_line(tmp_path):
+    source = edit_a_source(copy_of_the_package(tmp_path))
+
+    def said() -> str:
+        return import_it(tmp_path, "import sys, torch_xla_lite; sys.exit(1)")
+
+    assert said() == (
+        "torch_xla_lite: the libraries are older than torch_xla_lite/csrc/some.cc; build them:  "
+        "python setup.py develop"
     )
+    os.utime(source, (0, 0))
+    assert said() == ""
 
 
 def test_an_extension_that_does_not_load_is_an_error_that_ends_in_the_command(tmp_path):

@@ -19,10 +19,10 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def first_build(tmp_path_factory: pytest.TempPathFactory, shared: Path) -> Iterator[First]:
     tree = Nested(tmp_path_factory.mktemp("nested"), shared)
     # Otherwise Bazel leaves out of its profile what takes a short time.
-    options = {"TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS": "--record_full_profiler_data"}
+    options = f"--profile={shared}/profile.gz --record_full_profiler_data"
     try:
-        report = tree.develop(**options)
-        profile = gzip.decompress((tree.root / "build" / "profile.gz").read_bytes())
+        report = tree.develop(TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS=options)
+        profile = gzip.decompress((shared / "profile.gz").read_bytes())
         yield First(tree, report, json.loads(profile))
     finally:
         tree.close()

@@ -4,7 +4,6 @@ Nothing is downloaded: the front ends are told to stay off the network, and ther
 in the environments than the one that runs this test.
 """
 
-import importlib.metadata
 import os
 import shutil
 import signal
@@ -18,10 +17,8 @@ from pathlib import Path
 import pip
 import pytest
 
-from bazel.pybuild.dist import archive, metadata, wheel_format
 from bazel.pybuild.machine import find_bazel
-from test.build.environments import environment
-from test.build.nested import NOTHING, Nested
+from test.build.nested import Nested
 from test.build.shell import program
 
 _TESTDATA = Path(__file__).parent / "testdata"
@@ -149,7 +146,7 @@ _SETTING = "--config-setting"
 @pytest.mark.parametrize(
     "front_end",
     [
-        ("{python}", "-m", "pip", "wheel", "--no-deps", "-w", "{out}", "."),
+        ("{python}", "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "-w", "{out}", "."),
         ("{python}", "-m", "build", "--no-isolation", "--wheel", "-o", "{out}"),
         (_UV, "build", "--no-build-isolation", "--wheel", "--python", "{python}", "-o", "{out}"),
     ],
@@ -167,25 +164,11 @@ def test_config_settings_reach_the_build_of_each_front_end(
 
 
 def test_a_config_setting_that_is_misspelt_is_one_error_and_no_build(tree: Nested, tmp_path: Path):
-    command = (tree.python, "-m", "pip", "wheel", "--no-deps", "-w", tmp_path, ".")
+    command = (tree.python, "-m", "pip", "wheel", "--no-build-isolation", "-w", tmp_path, ".")
     process = tree.run(*command, _SETTING, "cudaa=on", PIP_NO_INDEX="1")
     assert process.returncode != 0
     assert "error: There is no build setting cudaa. The nearest one is cuda." in process.stderr
     assert "Traceback" not in process.stderr
-
-
-@pytest.mark.nightly
-def test_pip_installs_in_isolation_and_takes_the_torch_that_is_there(
-    tree: Nested, python: Path, tmp_path: Path
-):
-    # Its dependencies are satisfied: without an index, pip would fail otherwise.
-    _pip(tree, python, "install", ".")
-    number, file = _ask(python, tmp_path)
-    assert number == 2
-    assert file.is_relative_to(_site(python))
-    assert not list(_site(python).glob("torch-*"))
-    settings = (tree.root / ".bazelrc.generated").read_text()
-    assert f"TORCH_XLA_LITE_PYTHON={python}\n" in settings, "its own interpreter is built for"
 
 
 @pytest.mark.nightly
@@ -214,65 +197,48 @@ def _wait_for(file: Path) -> None:
     pytest.fail(f"{file.name} does not exist after five minutes")
 
 
-def _as_wheel(name: str, folder: Path) -> None:
-    """Packs an installed distribution, for a front end that is kept off the network."""
-    found = importlib.metadata.distribution(name)
-    described = metadata.Metadata(name, found.version, "", "", (), {}, {})
-    members: dict[str, archive.Source] = {
-        str(file): Path(str(file.locate()))
-        for file in found.files or ()
-        if ".." not in file.parts and file.suffix != ".pyc" and file.name != "RECORD"
-    }
-    folder.mkdir()
-    wheel_format.write_archive(
-        folder / f"{name}-{found.version}-py3-none-any.whl", members, described
-    )
-
-
-@pytest.fixture(scope="module")
-def without_pybind11(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An environment with all but pybind11, of which a wheel is in the folder `links`."""
-    folder = tmp_path_factory.mktemp("without_pybind11")
-    python = environment(folder / "environment", see_ours=False)
-    for ours in (Path(place) for place in sys.path if place.endswith("site-packages")):
-        for entry in ours.iterdir():
-            if "pybind11" not in entry.name and not entry.name.endswith((".pth", ".py")):
-                (_site(python) / entry.name).symlink_to(entry)
-    _as_wheel("pybind11", folder / "links")
-    return python
-
-
 @pytest.mark.nightly
-def test_an_isolated_build_installs_pybind11_and_nothing_of_it_is_needed_after_it(
-    tree: Nested, without_pybind11: Path
+@pytest.mark.parametrize("front_end", ["pip", "uv", "build"])
+def test_an_isolated_build_is_an_error_that_names_the_option(
+    tree: Nested, python: Path, front_end: str
 ):
-    links = without_pybind11.parents[2] / "links"
-    offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(links)}
-    words = (without_pybind11, "-m", "pip", "install", "--no-deps", "-e", tree.root)
-    _must(tree.run(*words, **offline))
-    assert "pip-build-env" not in (tree.root / ".bazelrc.generated").read_text()
-    _must(tree.run(without_pybind11, "setup.py", "develop"))
-    assert tree.report()["actions"] == NOTHING
+    if front_end == "uv":
+        # Without the setting of pyproject.toml, as where the tree is a dependency.
+        process = _uv(tree, python, "--no-config", ".")
+    elif front_end == "pip":
+        process = tree.run(python, "-m", "pip", "install", ".", PIP_NO_INDEX="1")
+    else:
+        process = tree.run(python, "-m", "build", "--wheel", PIP_NO_INDEX="1")
+    assert process.returncode != 0
+    said = process.stderr + process.stdout
+    assert "torch is not installed for " in said
+    assert "pip install --no-build-isolation ." in said
+    assert "python -m build --no-isolation" in said
 
 
 @pytest.mark.nightly
-def test_front_ends_with_an_isolated_interpreter_get_an_error_with_their_option(
-    tree: Nested, python: Path
+@pytest.mark.parametrize("form", ["torch_xla_lite @ file://{}", "-e {}"], ids=["wheel", "editable"])
+def test_uv_builds_again_after_an_edit_and_only_then(
+    tree: Nested, python: Path, tmp_path: Path, form: str
 ):
-    # Without the setting of pyproject.toml, as where the tree is a dependency.
-    uv = _uv(tree, python, "--no-config", ".")
-    build = tree.run(tree.python, "-m", "build", "--wheel", PIP_NO_INDEX="1")
-    for process, option in ((uv, "--no-build-isolation"), (build, "--no-isolation")):
-        assert process.returncode != 0
-        assert option in process.stderr + process.stdout
-        assert "Traceback" not in process.stderr
+    (tmp_path / "requirements.txt").write_text(form.format(tree.root))
+    where = ("--python", python, "--offline", "--no-deps", "--cache-dir", tmp_path / "cache")
 
+    def install(**variables: str) -> bool:
+        """Whether uv has built the package; without isolation, as pyproject.toml says."""
+        wishes = ("-r", tmp_path / "requirements.txt")
+        process = tree.run(_UV, "pip", "install", *where, *wishes, **variables)
+        return "Built torch-xla-lite" in _must(process)
 
-@pytest.mark.nightly
-def test_uv_installs_without_isolation(tree: Nested, python: Path, tmp_path: Path):
-    # pyproject.toml says so to uv.
-    _must(_uv(tree, python, "."))
-    assert _ask(python, tmp_path)[1].is_relative_to(_site(python))
+    assert install()
+    assert not install()
+    tree.write("one.cc", "int one() { return 41; }\n")
+    assert install()
+    assert _ask(python, tmp_path)[0] == 42
+    assert not install()
+    tree.write("inner/module.py", "x = 1\n")
+    assert install()
+    assert install(DEBUG="1")
 
 
 @pytest.mark.parametrize("front_end", ["pip", pytest.param("uv", marks=pytest.mark.nightly)])

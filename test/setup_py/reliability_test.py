@@ -109,19 +109,6 @@ def test_a_source_that_is_deleted_between_analysis_and_its_action(
     assert _answer(built) == 3
 
 
-@pytest.mark.nightly
-def test_noblock_for_lock_fails_instead_of_waiting(built: Nested):
-    _set_answer(built, 5)
-    process = built.at_work(**_NO_CACHE)
-    options = built.environ()["TORCH_XLA_LITE_BAZEL_STARTUP_OPTIONS"] + " --noblock_for_lock"
-    refused = built.setup("develop", TORCH_XLA_LITE_BAZEL_STARTUP_OPTIONS=options)
-    assert refused.returncode == 1
-    assert "Another command works in this tree" in refused.stderr
-    process.communicate()
-    assert process.returncode == 0
-    assert _answer(built) == 5
-
-
 def test_a_read_only_checkout_is_refused_with_the_command_that_mends_it(built: Nested):
     _set_answer(built, 6)
     with built.read_only():
@@ -132,27 +119,6 @@ def test_a_read_only_checkout_is_refused_with_the_command_that_mends_it(built: N
     assert _answer(built) == 1
     built.develop()
     assert _answer(built) == 6
-
-
-@pytest.mark.nightly
-def test_a_very_long_path(tmp_path: Path):
-    folder = tmp_path / "/".join(["a" * 60] * 5)
-    with closing(Nested(folder, tmp_path / "shared")) as tree:
-        tree.develop()
-        assert _answer(tree) == 1
-
-
-@pytest.mark.nightly
-def test_a_path_that_bazel_cannot_use_is_named_in_one_message(tmp_path: Path):
-    tree = Nested(tmp_path / "ünïcödé-日本語", tmp_path / "shared")
-    process = tree.setup("develop")
-    if process.returncode:
-        assert f"Bazel does not start in {tree.root}" in process.stderr
-        assert process.stderr.splitlines()[-1].endswith("move this tree to one.")
-        assert not any(output.exists() for output in tree.outputs)
-    else:
-        assert _answer(tree) == 1
-        tree.close()
 
 
 def _in_own_mount_namespace(check: Callable[[], None]) -> None:
@@ -219,28 +185,6 @@ def _check_full_disk(folder: Path, full: str) -> None:
         filler.unlink()
         tree.develop()
         assert _answer(tree) == 8
-
-
-@pytest.mark.nightly
-@needs_mount
-def test_a_checkout_on_a_read_only_file_system(built: Nested):
-    _in_own_mount_namespace(lambda: _check_read_only_file_system(built))
-
-
-def _check_read_only_file_system(tree: Nested) -> None:
-    _set_answer(tree, 9)
-    subprocess.run(["mount", "--bind", tree.root, tree.root], check=True)
-    subprocess.run(["mount", "-o", "remount,bind,ro", tree.root], check=True)
-    process = tree.setup("develop")
-    assert process.returncode == 1, process.stdout + process.stderr
-    assert "Read-only file system" in process.stderr
-    assert str(tree.root) in process.stderr
-    remedy = "Mount that file system for writing, and run the command again."
-    assert process.stderr.splitlines()[-1] == remedy
-    assert _answer(tree) == 1
-    subprocess.run(["umount", tree.root], check=True)
-    tree.develop()
-    assert _answer(tree) == 9
 
 
 @pytest.mark.nightly

@@ -6,10 +6,6 @@ for this machine need neither, so the repository exists without them; a build fo
     bazel build --config=aarch64 //torch_xla_lite/csrc/ir/...
 """
 
-# Fingerprint of the cross compiler, or "none"; setup.py sets it in .bazelrc.generated. When it changes, this rule runs
-# again.
-_FINGERPRINT = "TORCH_XLA_LITE_AARCH64"
-
 _PREFIX = "aarch64-linux-gnu-"
 _TOOLS = ["ar", "cpp", "g++", "gcov", "ld", "nm", "objcopy", "objdump", "strip"]
 
@@ -31,9 +27,9 @@ def _aarch64_gcc_repository_impl(repository_ctx):
     # First, because Bazel restarts this function when it meets a label that it has not resolved yet.
     template = repository_ctx.path(Label("//third_party/aarch64_gcc:aarch64_gcc.BUILD.tpl"))
     tools = {name: repository_ctx.which(_PREFIX + name) for name in _TOOLS}
-    complete = all(tools.values()) and repository_ctx.os.environ.get(_FINGERPRINT) != "none"
+    complete = all(tools.values())
     folders = []
-    identity = repository_ctx.os.environ.get(_FINGERPRINT, "") + "\n"
+    identity = ""
     if complete:
         folders = _include_folders(repository_ctx, tools["g++"])
         identity += "".join([_output(repository_ctx, command) for command in [
@@ -59,5 +55,4 @@ def _aarch64_gcc_repository_impl(repository_ctx):
 aarch64_gcc_repository = repository_rule(
     implementation = _aarch64_gcc_repository_impl,
     doc = "The C++ toolchain of Debian's g++-aarch64-linux-gnu, and the emulator of qemu-user.",
-    environ = [_FINGERPRINT],
 )

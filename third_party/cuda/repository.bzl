@@ -24,8 +24,12 @@ _FACTS = """CUDA = struct(
 )
 """
 
-def _first(home, places, content):
-    """The first folder of the toolkit, among `places`, that has a file named `content`."""
+# As in bazel/pybuild/machine/cuda_toolkits.py.
+_TARGETS = ["", "targets/x86_64-linux/", "targets/sbsa-linux/"]
+
+def _first(home, names, content):
+    """The first folder of the toolkit with one of the names that has a file named `content`."""
+    places = [target + name for target in _TARGETS for name in names]
     for place in places:
         folder = home.get_child(place)
         if folder.get_child(content).exists:
@@ -40,9 +44,8 @@ def _link_toolkit(repository_ctx, home):
             if file.basename != "crt":
                 repository_ctx.symlink(file, name + "/" + file.basename)
     repository_ctx.symlink(home.get_child("nvvm"), "nvvm")
-    repository_ctx.symlink(home.get_child("include"), "include")
-    places = ["lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib"]
-    libraries = _first(home, places, "libcudart_static.a")
+    repository_ctx.symlink(_first(home, ["include"], "cuda_runtime.h"), "include")
+    libraries = _first(home, ["lib64", "lib"], "libcudart_static.a")
     repository_ctx.symlink(libraries.get_child("libcudart_static.a"), "lib/libcudart_static.a")
 
 def _cuda_repository_impl(repository_ctx):

@@ -1,29 +1,17 @@
 """@pybind11: the headers of the installed pybind11."""
 
-load("//third_party:pip.bzl", "ENVIRON", "find_package", "find_python", "run_python")
-
-_COPY = """
-import shutil, sys
-shutil.copytree(sys.argv[1] + "/pybind11/include", "include")
-"""
+load("//third_party:pip.bzl", "ENVIRON", "find_package", "find_python")
 
 def _pybind11_repository_impl(repository_ctx):
     # First, because Bazel restarts this function when it meets a label that it has not resolved yet.
     template = repository_ctx.path(Label("//third_party/pybind11:pybind11.BUILD.tpl"))
     python = find_python(repository_ctx)
-    folder = repository_ctx.os.environ.get("TORCH_XLA_LITE_PYBIND11")
-    if folder:
-        # setup.py keeps them below build/, which `clean` removes.
-        if not repository_ctx.path(folder + "/pybind11/include").exists:
-            fail("%s has no headers of pybind11 any more. Configure the tree again:  python setup.py develop" % folder)
-        run_python(repository_ctx, python, ["-c", _COPY, folder])
-    else:
-        pybind11 = find_package(repository_ctx, python, "pybind11")
-        repository_ctx.symlink(pybind11.path.get_child("include"), "include")
+    pybind11 = find_package(repository_ctx, python, "pybind11")
+    repository_ctx.symlink(pybind11.path.get_child("include"), "include")
     repository_ctx.template("BUILD.bazel", template, executable = False)
 
 pybind11_repository = repository_rule(
     implementation = _pybind11_repository_impl,
-    doc = "Headers of the pybind11 in the interpreter's environment, or of the running isolated build.",
-    environ = ENVIRON + ["TORCH_XLA_LITE_PYBIND11"],
+    doc = "Headers of the pybind11 in the interpreter's environment.",
+    environ = ENVIRON,
 )

@@ -17,6 +17,8 @@ import signal
 import sys
 from collections.abc import Sequence
 
+from ..startup import streams
+
 NAME = "torch-xla-lite"
 
 
@@ -40,11 +42,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a subcommand and returns its exit code: 0, 1 for a problem, 2 for a wrong argument.
 
     Without a subcommand it prints what there is."""
+    streams.open_closed()
     parsed = _parser().parse_args(arguments)
     try:
         code = _run(parsed)
-        # Not sys.stdout.flush(): sys.stdout is None if the output was closed.
-        print(end="", flush=True)
+        sys.stdout.flush()
     except BrokenPipeError:
         # The reader, such as `head`, has ended. Redirected, because Python flushes again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -60,7 +62,7 @@ def _run(parsed: argparse.Namespace) -> int:
     if parsed.command == "doctor":
         from . import doctor
 
-        return doctor.main(json=parsed.json, repair=parsed.repair)
+        return doctor.main(json=parsed.json)
     if parsed.command == "env":
         from . import env
 
@@ -81,9 +83,6 @@ def _parser() -> argparse.ArgumentParser:
     }.items():
         command = commands.add_parser(name, help=meaning, description=meaning)
         command.add_argument("--json", action="store_true", help="print JSON, for programs")
-        if name == "doctor":
-            meaning = "remove damaged entries from the disk cache of builds"
-            command.add_argument("--repair", action="store_true", help=meaning)
     meaning = "show what builds keep on disk; remove it with --clear"
     cache = commands.add_parser("cache", help=meaning, description=meaning)
     cache.add_argument("--clear", action="store_true", help="remove the results of builds")

@@ -21,8 +21,8 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator
 
-from ..startup import preflight, variables
-from .finding import Finding
+from ..startup import edits, preflight, variables
+from .finding import MARK, Finding
 
 _TIMEOUT_S = 300
 # The two wheels that together have the files of the complete wheel.
@@ -35,7 +35,7 @@ import json, sys
 sys.path.insert(0, sys.argv[1])
 
 def done(name, detail, ok=True, remedy=""):
-    print(json.dumps([name, ok, detail, remedy]), flush=True)
+    print("\\n" + sys.argv[3] + json.dumps([name, ok, detail, remedy]), flush=True)
 
 import torch
 done("import torch", "torch itself works")
@@ -57,15 +57,11 @@ done("device", "jax computes on " + ", ".join(kinds))
 _STEPS = ("import torch", "C++ ABI", "compiled parts", "graph", "device", "end of the process")
 
 
-def main(*, json: bool, repair: bool = False) -> int:
-    """Prints the findings and returns the exit code, 1 if there is a problem.
-
-    Args:
-      json: whether to print one JSON object.
-      repair: whether to remove damaged entries from the disk cache of builds.
-    """
+def main(*, json: bool) -> int:
+    """Prints the findings, or one JSON object, and returns the exit code, 1 if there is a
+    problem."""
     findings = []
-    for finding in itertools.chain(_of_builds(repair), inspect()):
+    for finding in itertools.chain(_of_builds(), inspect()):
         findings.append(finding)
         if not json:
             print(_line(finding), flush=True)
@@ -97,6 +93,9 @@ def inspect() -> Iterator[Finding]:
             yield _problem(name, str(error))
             if name not in ("variables", "wheels"):
                 return
+    if edited := edits.newest(preflight.PACKAGE):
+        detail = preflight.outdated(edited)
+        yield Finding("sources", True, detail, "Build them:  python setup.py develop")
     yield from _probed()
     yield _cuda()
 
@@ -166,7 +165,7 @@ def _probed() -> Iterator[Finding]:
     try:
         process = subprocess.run(
             # So that it imports this package, not another one that is installed.
-            [sys.executable, "-c", _PROBE, str(preflight.PACKAGE.parent), abi],
+            [sys.executable, "-c", _PROBE, str(preflight.PACKAGE.parent), abi, MARK],
             env=environ,
             capture_output=True,
             text=True,
@@ -176,14 +175,12 @@ def _probed() -> Iterator[Finding]:
     except subprocess.TimeoutExpired:
         yield _problem("compiled parts", f"Loading them did not end within {_TIMEOUT_S} s.")
         return
-    # Other libraries, such as jax, may print lines too.
-    lines = [line for line in process.stdout.splitlines() if line.startswith('["')]
-    for line in lines:
-        yield Finding(*json_format.loads(line))
+    told = list(_told(process.stdout))
+    yield from told
     if process.returncode == 0:
         return
     problem = _error(process.stderr) or f"The process ended with code {process.returncode}."
-    step = _STEPS[len(lines)]
+    step = _STEPS[len(told)]
     if step == "import torch":
         # torch is not built by this project.
         wanted = f"torch=={preflight.build_info().TORCH_VERSION}"
@@ -217,22 +214,28 @@ def _cuda() -> Finding:
     return Finding("CUDA", True, "built with CUDA kernels, and there is an NVIDIA device")
 
 
-def _of_builds(repair: bool) -> Iterator[Finding]:
+def _of_builds() -> Iterator[Finding]:
     """What builds need; only a source tree has the code that checks it."""
     tree = preflight.PACKAGE.parent
     if not (tree / "bazel" / "pybuild" / "commands" / "doctor.py").exists():
         return
     process = subprocess.run(
-        [sys.executable, "-m", "bazel.pybuild.commands.doctor", *["--repair"][: int(repair)]],
+        [sys.executable, "-m", "bazel.pybuild.commands.doctor"],
         cwd=tree,
         capture_output=True,
         text=True,
         check=False,
     )
-    for line in process.stdout.splitlines():
-        yield Finding(*json_format.loads(line))
+    yield from _told(process.stdout)
     if process.returncode:
         yield _problem("checks of the build", _error(process.stderr))
+
+
+def _told(output: str) -> Iterator[Finding]:
+    """The findings that another process has told."""
+    for line in output.splitlines():
+        if line.startswith(MARK):
+            yield Finding(*json_format.loads(line.removeprefix(MARK)))
 
 
 def _line(finding: Finding) -> str:

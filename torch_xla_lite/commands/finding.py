@@ -5,6 +5,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+# Begins the lines with which a process tells its findings to another one. Other lines are what
+# libraries and the start of an interpreter (sitecustomize) print.
+MARK = "torch_xla_lite finding: "
+
 
 class Finding(NamedTuple):
     """The result of one check.

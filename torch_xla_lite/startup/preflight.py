@@ -21,7 +21,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from . import variables
+from . import edits, variables
 
 if TYPE_CHECKING:
     from importlib.metadata import Distribution
@@ -42,6 +42,13 @@ def check() -> None:
     # Each jax is released with a jaxlib of the same version, and the lowerings are written for that
     # jax.
     check_version("jax", built_for=info.JAXLIB_VERSION)
+    if edited := edits.newest(PACKAGE):
+        print(f"torch_xla_lite: {outdated(edited)}:  python setup.py develop", file=sys.stderr)
+
+
+def outdated(edited: str) -> str:
+    """What to say of libraries that are older than a source."""
+    return f"the libraries are older than {edited}; build them"
 
 
 def load_extension() -> ModuleType:

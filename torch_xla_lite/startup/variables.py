@@ -60,12 +60,6 @@ RUN_TIME = {
         "a graph is compiled the first time, or interpreted and compiled when its runs have cost "
         "as much as that, or in that case compiled in a background thread.",
     ),
-    "TORCH_XLA_LITE_REBUILD_ON_IMPORT": Row(
-        ("0", "1"),
-        "0",
-        "importing the package from a checkout builds the checkout first, once for a process and "
-        "those that it starts; not where pytest, unittest or Bazel collects or runs tests.",
-    ),
     "TORCH_XLA_LITE_SYNC_AFTER_STEP": Row(
         ("0", "1"), "1", "the end of an optimizer's step runs what is recorded."
     ),
@@ -89,7 +83,6 @@ BUILD_TIME: tuple[str, ...] = (
     "TORCH_XLA_LITE_BUILD_NUMBER",
     "TORCH_XLA_LITE_BUILD_VERSION",
     "TORCH_XLA_LITE_CONTAINER",
-    "TORCH_XLA_LITE_DEBUG_FILES",
     "TORCH_XLA_LITE_REMOTE_CACHE",
     "TORCH_XLA_LITE_REMOTE_CACHE_CERTIFICATE",
     "TORCH_XLA_LITE_REMOTE_CACHE_READ_TOKEN",

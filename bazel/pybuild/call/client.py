@@ -30,13 +30,16 @@ def without_settings(root: Path, client: Sequence[str]) -> list[str]:
 
     The tree's startup options are kept: with other ones, Bazel would restart its server.
     """
-    startup: list[str] = []
-    for file in (root / ".bazelrc", root / ".bazelrc.user"):
-        for line in file.read_text().splitlines() if file.exists() else ():
-            if line.startswith("startup "):
-                startup += shlex.split(line, comments=True)[1:]
     program, *options = client
+    startup = startup_options(root / ".bazelrc", root / ".bazelrc.user")
     return [program, "--noworkspace_rc", *startup, *options]
+
+
+def startup_options(*files: Path) -> list[str]:
+    """The options of rc files for Bazel itself."""
+    lines = [line for file in files if file.exists() for line in file.read_text().splitlines()]
+    startup = [line for line in lines if line.startswith("startup ")]
+    return [word for line in startup for word in shlex.split(line, comments=True)[1:]]
 
 
 def ask(

@@ -41,7 +41,6 @@ class Command(NamedTuple):
       arguments: the whole command line.
       targets: labels to build; they are the last arguments.
       folder: for the files that Bazel writes about the build; None if it writes none.
-      filtered: whether lines about the progress are left out.
       caching: the arguments that are options for the remote cache; with them, Bazel writes
         credentials to its event file.
     """
@@ -49,39 +48,27 @@ class Command(NamedTuple):
     arguments: tuple[str, ...]
     targets: tuple[str, ...] = ()
     folder: Path | None = None
-    filtered: bool = False
     caching: tuple[str, ...] = ()
 
     @property
     def written(self) -> tuple[Path, ...]:
-        """The files for its events, for the actions that it ran or found in a cache, and for their
-        times."""
+        """The files for its events, and for the actions that it ran or found in a cache."""
         return tuple(self.folder / name for name in _WRITTEN) if self.folder else ()
 
-    def without_cache(self) -> "Command":
-        """The same command without the remote cache."""
-        kept = tuple(word for word in self.arguments if word not in self.caching)
-        return self._replace(arguments=kept, caching=())
-
-    def without_results(self) -> "Command":
-        """The same command, which reads no result from the caches."""
+    def without_caches(self) -> "Command":
+        """The same command, which uses no cache."""
         words = self.arguments[: len(self.arguments) - len(self.targets)]
-        fresh = ("--noremote_accept_cached", "--disk_cache=")
-        return self._replace(arguments=(*words, *fresh, *self.targets))
+        kept = (word for word in words if word not in self.caching)
+        return self._replace(arguments=(*kept, "--disk_cache=", *self.targets), caching=())
 
 
-_WRITTEN = ("events.json", "execution.bin", "profile.gz")
+_WRITTEN = ("events.json", "execution.bin")
 
 
 def reporting(folder: Path) -> tuple[str, ...]:
     """The options with which Bazel writes the files of `Command.written`."""
-    events, _, profile = (folder / name for name in _WRITTEN)
     return (
-        f"--build_event_json_file={events}",
-        # Bazel writes this file in any case, to a folder of its own.
-        f"--profile={profile}",
-        # With a cache by gRPC, the paths of outputs would be those of the server.
-        "--nobuild_event_json_file_path_conversion",
+        f"--build_event_json_file={folder / _WRITTEN[0]}",
         # In every version of Bazel, only the execution log says what each action was and if it ran.
         "--config=report",
     )
@@ -112,13 +99,12 @@ def build_command(
     if options.verbose:
         arguments += ["--subcommands"]
     else:
-        # Our last line says what was built. Warnings, errors and progress are not filtered.
+        # Our last line says what was built.
         arguments += ["--ui_event_filters=-info"]
-    filtered = not (sys.stderr.isatty() if terminal is None else terminal)
-    if filtered:
-        # In a log, each report of the progress is a line; one every five seconds is enough.
-        arguments += ["--show_progress_rate_limit=5"]
-    arguments += _MODE_OPTIONS[_mode(options)]
+    if not (sys.stderr.isatty() if terminal is None else terminal):
+        # In a log, each report of the progress is a line or more.
+        arguments += ["--noshow_progress"]
+    arguments += _MODE_OPTIONS[options.mode]
     arguments += _WHEEL_OPTIONS.get(options.wheel_kind, [])
     if options.prioritized_text:
         arguments += ["--define=link_order=on"]
@@ -134,12 +120,4 @@ def build_command(
         targets += (_HEADERS,)
     if cuda and options.wheel_kind is not WheelKind.PYTHON:
         targets += (_CUDA,)
-    filtered = filtered and not options.verbose
-    return Command((*arguments, *targets), targets, folder, filtered, tuple(caching))
-
-
-def _mode(options: Options) -> Mode:
-    """The compilation mode; debug files need debug information."""
-    if options.debug_files and options.mode is Mode.RELEASE:
-        return Mode.RELEASE_WITH_DEBUG_INFO
-    return options.mode
+    return Command((*arguments, *targets), targets, folder, tuple(caching))

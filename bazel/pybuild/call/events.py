@@ -1,4 +1,4 @@
-"""Reads what Bazel did from its build event file, its execution log and its profile.
+"""Reads what Bazel did from its build event file and its execution log.
 
     outcome = read(command.targets, *command.written)
     outcome.outputs[0].path       # "torch_xla_lite/_XLAC.so", below the root of the tree
@@ -10,10 +10,8 @@ not counted.
 
 import collections
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -47,14 +45,9 @@ class Outcome(NamedTuple):
         two: if a remote cache is in use, all hits are counted here.
       local_hits: number of actions that an earlier build in this checkout ran; None with Bazel 4,
         which does not report it; 0 if the server still has the earlier build in memory.
-      unread: why results in a cache could not be used, for each warning about that.
-      unwritten: why results could not be stored, for each warning about that.
       incomplete: whether an action has failed because outputs are missing, which a damaged result
         in a cache causes.
-      made: path, below the root of the tree -> SHA-256, of the outputs of actions that ran.
       spawns: the actions that ran or were found in a cache.
-      seconds: primary output -> time of its action.
-      critical_path: Bazel's descriptions of the actions on it, and their seconds.
     """
 
     exit_name: str
@@ -63,13 +56,8 @@ class Outcome(NamedTuple):
     disk_hits: int
     remote_hits: int
     local_hits: int | None
-    unread: tuple[str, ...] = ()
-    unwritten: tuple[str, ...] = ()
     incomplete: bool = False
-    made: Mapping[str, str] = MappingProxyType({})
     spawns: "tuple[Spawn, ...]" = ()
-    seconds: Mapping[str, float] = MappingProxyType({})
-    critical_path: tuple[tuple[str, float], ...] = ()
 
     def after(self, first: "Outcome") -> "Outcome":
         """This outcome of a call that continued the work of `first`, with the counts of both."""
@@ -77,13 +65,7 @@ class Outcome(NamedTuple):
             ran=collections.Counter(first.ran) + collections.Counter(self.ran),
             disk_hits=first.disk_hits + self.disk_hits,
             remote_hits=first.remote_hits + self.remote_hits,
-            unread=first.unread + self.unread,
-            unwritten=first.unwritten + self.unwritten,
-            incomplete=first.incomplete or self.incomplete,
-            made={**first.made, **self.made},
             spawns=first.spawns + self.spawns,
-            seconds={**first.seconds, **self.seconds},
-            critical_path=first.critical_path + self.critical_path,
         )
 
 
@@ -92,22 +74,26 @@ def read(targets: Sequence[str], *written: Path) -> Outcome:
 
     Args:
       targets: labels whose files are returned.
-      *written: by Bazel: events, execution log and profile, which is read only if an action ran.
+      *written: by Bazel: events, and execution log.
     """
     exit_name = ""
-    remote = writes = False
+    remote = incomplete = False
     local_hits = None
     file_sets: dict[str, dict[str, Any]] = {}
     wanted: dict[str, list[str]] = {}
-    said = ""
-    for event in _events(written[:1]):
+    for line in _lines(written[:1]):
+        if line.startswith(_MESSAGES):
+            incomplete |= any(words in line for words in _INCOMPLETE)
+            continue
+        try:
+            event = json.loads(line)
+        except ValueError:
+            # The last line of a Bazel that was killed.
+            break
         identity = event["id"]
-        if "progress" in event:
-            said += event["progress"].get("stderr", "")
-        elif "optionsParsed" in event:
+        if "optionsParsed" in event:
             # The last option of a name counts.
             options = event["optionsParsed"].get("cmdLine", [])
-            writes = "--noremote_upload_local_results" not in options
             remote = bool(dict(o.partition("=")[::2] for o in options).get("--remote_cache"))
         elif "namedSetOfFiles" in event:
             file_sets[identity["namedSet"]["id"]] = event["namedSetOfFiles"]
@@ -122,29 +108,19 @@ def read(targets: Sequence[str], *written: Path) -> Outcome:
             if statistics is not None:
                 local_hits = int(statistics.get("hits", 0))
     ran: collections.Counter[str] = collections.Counter()
-    made: dict[str, str] = {}
     disk_hits = remote_hits = 0
     spawns = _spawns(written[1:2])
     for spawn in spawns:
         if not spawn.hit:
             ran[spawn.mnemonic] += 1
-            made |= spawn.products
         elif remote and spawn.runner != "disk cache hit":
             remote_hits += 1
         else:
             disk_hits += 1
-    seconds: dict[str, float] = {}
-    critical_path: tuple[tuple[str, float], ...] = ()
-    if spawns and written[2:]:
-        from bazel.pybuild.why import profile
-
-        spans, critical_path = profile.read(written[2])
-        seconds = {output: span.seconds for output, span in spans.items()}
     if len(wanted) < len(targets):
         wanted = {}
     names = [name for group in wanted.values() for name in group]
     outputs = {output.path: output for output in _outputs(names, file_sets)}
-    warnings = list(_cache_warnings(said, writes))
     return Outcome(
         exit_name,
         tuple(outputs.values()),
@@ -152,13 +128,8 @@ def read(targets: Sequence[str], *written: Path) -> Outcome:
         disk_hits,
         remote_hits,
         local_hits,
-        unread=tuple(reason for is_unread, reason in warnings if is_unread),
-        unwritten=tuple(reason for is_unread, reason in warnings if not is_unread),
-        incomplete=_INCOMPLETE.search(said) is not None,
-        made=made,
-        spawns=spawns,
-        seconds=seconds,
-        critical_path=critical_path,
+        incomplete,
+        spawns,
     )
 
 
@@ -171,45 +142,18 @@ def _spawns(logs: Iterable[Path]) -> "tuple[Spawn, ...]":
     return tuple(spawn for log in logs for spawn in execution_log.read(log))
 
 
-# Bazel's words for both caches; the reason can be in the next line.
-_CACHE_WARNING = re.compile(
-    r"WARNING: (?:(Reading from|Writing to) )?Remote Cache:\s*"
-    r"(?:\d+ errors during bulk transfer:\s*)?(?:[\w.]+Exception: )?([^\r\n]*)"
-)
-_OF_READING = re.compile(
-    "download failed|was not created|parsing message|rotocol message|CodedInputStream"
-)
-_INCOMPLETE = re.compile(r"output '.*' was not created|error while parsing \.d file")
-_COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-
-
-def _cache_warnings(said: str, writes: bool) -> Iterator[tuple[bool, str]]:
-    """For each warning about a cache, whether a result could not be read, and the reason."""
-    for what, reason in _CACHE_WARNING.findall(_COLOUR.sub("", said)):
-        # Bazel 7 does not say what it did.
-        is_unread = not writes or _OF_READING.search(reason) is not None
-        yield what == "Reading from" if what else is_unread, reason
-
-
-# Lines that repeat the command line and the output are most of the file, and are not parsed, unless
-# the output is about a cache.
+# Lines that repeat the command line are most of the file, and are not parsed; nor are those that
+# repeat Bazel's messages, in which only two are of interest.
 _UNUSED = (b'{"id":{"structured', b'{"id":{"unstructured')
-_OUTPUT = b'{"id":{"progress"'
-_ABOUT_CACHES = (b"Remote Cache:", b" was not created", b"error while parsing .d file")
+_MESSAGES = b'{"id":{"progress"'
+_INCOMPLETE = (b"' was not created", b"error while parsing .d file")
 
 
-def _events(files: Iterable[Path]) -> Iterator[dict[str, Any]]:
+def _lines(files: Iterable[Path]) -> Iterator[bytes]:
     contents = [file.read_bytes() for file in files if file.exists()]
     for line in b"".join(contents).splitlines():
-        if line.startswith(_UNUSED):
-            continue
-        if line.startswith(_OUTPUT) and not any(words in line for words in _ABOUT_CACHES):
-            continue
-        try:
-            yield json.loads(line)
-        except ValueError:
-            # The last line of a Bazel that was killed.
-            return
+        if not line.startswith(_UNUSED):
+            yield line
 
 
 def _default_group(completed: Mapping[str, Any]) -> list[str]:

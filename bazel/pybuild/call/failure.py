@@ -1,20 +1,21 @@
 """What went wrong in a call of Bazel: its exit code as an error with a remedy."""
 
-import os
 import shlex
 import signal
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 
+from bazel.pybuild import files
 from bazel.pybuild.call.command import Command
 from bazel.pybuild.call.process import INTERRUPTED
 from bazel.pybuild.errors import AS_BEFORE, BuildError
 from bazel.pybuild.machine import find_bazel
+from bazel.pybuild.options import Options
 
 # Bazel's exit code if the server has crashed or was killed.
 _SERVER_ENDED = 37
-_FULL_BELOW = 1 << 20
+# Those for servers of remote caches, of remote execution and of build events.
+_SERVICES = (32, 34, 38, 39, 45)
 
 
 def of(
@@ -23,6 +24,7 @@ def of(
     command: Command,
     code: int,
     exit_name: str,
+    options: Options,
     environ: Mapping[str, str],
 ) -> BuildError | KeyboardInterrupt:
     """The error for a Bazel that failed.
@@ -33,6 +35,7 @@ def of(
       command: that failed.
       code: its exit code.
       exit_name: as of events.Outcome.
+      options: from the environment.
       environ: usually os.environ.
     """
     # The signal ends a client that has not reached its server.
@@ -41,9 +44,13 @@ def of(
     if exit_name == "COMMAND_LINE_ERROR" or code == 2:
         return BuildError(
             "Bazel rejects its command line; it says above why.",
-            "Your own options are in TORCH_XLA_LITE_BAZEL_STARTUP_OPTIONS, "
-            "TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS and .bazelrc.user. The command was:\n"
-            f"  {shlex.join(command.arguments)}",
+            f"{_own_options(root, options)}The command was:\n  {shlex.join(command.arguments)}",
+        )
+    if code in _SERVICES and not command.caching:
+        return BuildError(
+            f"A server that Bazel is told to use does not work ({exit_name}, exit code {code}); it "
+            f"says above why.\n{AS_BEFORE}",
+            f"{_own_options(root, options)}Correct or remove it, and build again.",
         )
     if code == _SERVER_ENDED:
         return BuildError(
@@ -67,13 +74,17 @@ def of(
     )
 
 
+def _own_options(root: Path, options: Options) -> str:
+    """Where the user has options for Bazel, as a sentence; empty for none."""
+    places = ["TORCH_XLA_LITE_BAZEL_STARTUP_OPTIONS"] if options.startup_options else []
+    places += ["TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS"] if options.build_options else []
+    places += map(str, find_bazel.rc_files_of_user(root))
+    return f"Your options are in {' and '.join(places)}. " if places else ""
+
+
 def _full_disk(root: Path, environ: Mapping[str, str]) -> Path | None:
     """The first folder that the build writes to and that has no space left."""
     # As Bazel chooses for actions; tempfile.gettempdir() skips a full folder.
     temporary = Path(environ.get("TMPDIR") or "/tmp")
-    for folder in (root, root / "bazel-out", temporary):
-        with suppress(OSError):
-            space = os.statvfs(folder)
-            if space.f_bavail * space.f_frsize < _FULL_BELOW:
-                return folder.resolve()
-    return None
+    places = (root, root / "bazel-out", temporary)
+    return next((folder.resolve() for folder in places if files.is_full(folder)), None)

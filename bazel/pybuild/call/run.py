@@ -1,26 +1,25 @@
-"""Calls Bazel, with the remote cache only as long as its server answers.
+"""Calls Bazel, and again without the caches if one of them has ended the first call.
 
 code, outcome = run(command, root, options, os.environ)
-
-A call that a silent or damaged cache has ended is repeated without it. One line at the end of the
-command says what was wrong with the caches.
 """
 
-import functools
-import os
-import signal
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bazel.pybuild import notices
+from bazel.pybuild import files, notices
+from bazel.pybuild.cache import folders
 from bazel.pybuild.call.command import Command
 from bazel.pybuild.call.process import child
-from bazel.pybuild.options import Options, checksums
+from bazel.pybuild.options import Options
 from bazel.pybuild.variables import without_secrets
 
 if TYPE_CHECKING:
     from bazel.pybuild.call.events import Outcome
+
+# Bazel's exit codes for errors of remote caches, for its own crash, and for results that a remote
+# cache has lost. Debian's Bazel 4 crashes when it uses TLS.
+_OF_REMOTE_CACHES = (32, 34, 37, 39)
 
 
 def run(
@@ -30,7 +29,7 @@ def run(
     environ: Mapping[str, str],
     meanwhile: Callable[[], None] = lambda: None,
 ) -> "tuple[int, Outcome]":
-    """Calls Bazel; a second time if a cache that is silent or damaged has ended the first call.
+    """Calls Bazel; a second time without the caches if one of them has ended the first call.
 
     Args:
       command: to run.
@@ -45,16 +44,20 @@ def run(
     Raises:
       KeyboardInterrupt: as of process.child.
     """
-    code, outcome, problem = _call(command, root, options, environ, meanwhile)
-    if problem and code != 0:
-        complain(f"was switched off during the build: {problem}")
-        command = command.without_cache()
-        code, rest, _ = _call(command, root, options, environ)
+    code, outcome = _call(command, root, environ, meanwhile)
+    lost = bool(command.caching) and code in _OF_REMOTE_CACHES
+    if lost or (code != 0 and outcome.incomplete):
+        if lost:
+            complain(f"was switched off during the build: Bazel failed with exit code {code}")
+        else:
+            notices.defer_line(
+                "torch_xla_lite: a cache has incomplete results, so none was used; to delete the "
+                "disk cache:  torch-xla-lite cache --clear"
+            )
+        code, rest = _call(command.without_caches(), root, environ)
         outcome = rest.after(outcome)
-    if code != 0 and outcome.incomplete:
-        code, rest, _ = _call(command.without_results(), root, options, environ)
-        outcome = rest.after(outcome)
-    _after_warnings(outcome, root, options, environ)
+    if outcome.ran:
+        _check_space(options, environ)
     return code, outcome
 
 
@@ -72,49 +75,29 @@ def caching(options: Options) -> list[str]:
 
 def complain(text: str) -> None:
     """Defers a message about the remote cache."""
-    notices.defer(text, about="torch_xla_lite: the remote cache")
+    notices.defer_detail("torch_xla_lite: the remote cache", text)
 
 
-def _after_warnings(
-    outcome: "Outcome", root: Path, options: Options, environ: Mapping[str, str]
-) -> None:
-    """Says in one line what was wrong with the caches, and repairs the disk cache."""
-    if outcome.unread or outcome.incomplete:
-        from bazel.pybuild.cache import disk_cache, folders
-
-        folder = folders.disk_cache(options, environ)
-        repaired = disk_cache.repair(folder, outcome.made, root) if folder else []
-        if repaired:
-            notices.defer(
-                f"torch_xla_lite: the disk cache had {len(repaired)} damaged files, which were "
-                f"replaced or removed, such as {repaired[0]}"
-            )
-        elif outcome.unread:
-            from bazel.pybuild.cache import remote_cache
-
-            advice = remote_cache.advice(options)
-            complain(f"has results that cannot be used: {outcome.unread[0]}{advice}")
-        else:
-            notices.defer("torch_xla_lite: a cache has incomplete results, so none was used")
-    if outcome.unwritten:
-        complain(f"did not store all results: {outcome.unwritten[0]}")
+def _check_space(options: Options, environ: Mapping[str, str]) -> None:
+    """Bazel's own warning calls the disk cache `Remote Cache`, and does not name its folder."""
+    folder = folders.disk_cache(options, environ)
+    if folder is not None and files.is_full(folder):
+        notices.defer_line(
+            f"torch_xla_lite: the disk cache did not store all results, because there is no space "
+            f"left in {folder}. Free some, or delete it:  torch-xla-lite cache --clear"
+        )
 
 
 def _call(
     command: Command,
     root: Path,
-    options: Options,
     environ: Mapping[str, str],
     meanwhile: Callable[[], None] = lambda: None,
-) -> "tuple[int, Outcome, str]":
-    """Calls Bazel.
+) -> "tuple[int, Outcome]":
+    """Calls Bazel; returns its exit code, and what it did.
 
     Bazel writes all variables and options to its event file; so it gets no variable with
     credentials, and options with credentials make the file private.
-
-    Returns:
-      The exit code, what Bazel did, and why the remote cache cannot be used any more; empty if it
-      can.
     """
     for file in command.written:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -122,32 +105,8 @@ def _call(
         file.unlink(missing_ok=True)
     if command.written and command.caching:
         command.written[0].touch(0o600)
-    watch = None
-    if options.remote_cache is not None:
-        from bazel.pybuild.cache import remote_cache
+    with child(command.arguments, root, without_secrets(environ)) as process:
+        from bazel.pybuild.call import events
 
-        watch = remote_cache.Watch(options)
-    # The watch sends SIGINT, which bazelisk does not pass on to Bazel.
-    group, private = bool(command.caching), without_secrets(environ)
-    arguments, filtered = command.arguments, command.filtered
-    try:
-        with child(arguments, root, private, filtered=filtered, group=group) as process:
-            if watch is not None and command.caching:
-                watch.start(functools.partial(os.killpg, process.pid, signal.SIGINT))
-            from bazel.pybuild.call import events
-
-            meanwhile()
-    except KeyboardInterrupt:
-        from bazel.pybuild.why import causes, execution_log
-
-        with notices.of_errors():
-            for log in command.written[1:2]:
-                causes.remember(execution_log.read(log), checksums(environ), root)
-        raise
-    finally:
-        if watch is not None:
-            watch.stop()
-            remote_cache.redact(command.written[:1], root)
-    outcome = events.read(command.targets, *command.written)
-    uses_cache = watch is not None and command.caching
-    return process.returncode, outcome, watch.problem(process.returncode) if uses_cache else ""
+        meanwhile()
+    return process.returncode, events.read(command.targets, *command.written)

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, ClassVar
 import setuptools
 from setuptools.command.build_ext import build_ext
 
-from bazel.pybuild import build, develop, report, watch, wheel
+from bazel.pybuild import build, develop, report, wheel
 from bazel.pybuild.call import client
 from bazel.pybuild.commands import clean, pip_install, show_options
 from bazel.pybuild.dist import sdist
-from bazel.pybuild.errors import BuildError
 from bazel.pybuild.install import editable
 from bazel.pybuild.why import explanation
 
@@ -74,15 +73,13 @@ class Develop(_Command):
     description = "build what changed, and import the package from this tree"
     user_options: ClassVar[list[tuple[str, str | None, str]]] = [
         ("compile-commands", None, "write compile_commands.json for clangd, too"),
-        ("watch", "w", "build again whenever a source is saved, until Ctrl-C"),
         ("uninstall", "u", "remove the editable install, as pip uninstall does"),
     ]
-    boolean_options: ClassVar[list[str]] = ["compile-commands", "watch", "uninstall"]
+    boolean_options: ClassVar[list[str]] = ["compile-commands", "uninstall"]
     builds = True
 
     def initialize_options(self) -> None:
         self.compile_commands = False
-        self.watch = False
         self.uninstall = False
 
     def run(self) -> None:
@@ -96,10 +93,7 @@ class Develop(_Command):
             bazel = shlex.join(client.client(tree.variables, tree.environ))
             script = str(tree.root / "scripts" / "compile_commands.py")
             self.spawn([sys.executable, script, "--bazel", bazel])
-        if self.watch:
-            watch.watch(tree.root, tree.variables, tree.environ)
-        else:
-            develop.develop(tree.root, tree.variables, tree.environ, configured=tree.configured)
+        develop.develop(tree.root, tree.variables, tree.environ, configured=tree.configured)
 
 
 class Rebuild(_Command):
@@ -212,18 +206,10 @@ class Doctor(_Command):
     """`doctor`."""
 
     description = "check the package and what builds need"
-    user_options: ClassVar[list[tuple[str, str | None, str]]] = [
-        ("repair", None, "remove damaged entries from the disk cache"),
-    ]
-    boolean_options: ClassVar[list[str]] = ["repair"]
-
-    def initialize_options(self) -> None:
-        self.repair = False
 
     def run(self) -> None:
         # The package's command line works without the package being built.
         command = [sys.executable, "-m", "torch_xla_lite", "doctor"]
-        command += ["--repair"] if self.repair else []
         code = subprocess.run(command, cwd=self.distribution.root, check=False).returncode
         if code:
             raise SystemExit(code)
@@ -232,26 +218,10 @@ class Doctor(_Command):
 class Explain(_Command):
     """`explain`."""
 
-    description = "say why the last build's actions ran; compare two logs"
-    command_consumes_arguments = True
-
-    def initialize_options(self) -> None:
-        self.args: list[str] = []
+    description = "say why the last build's actions ran"
 
     def run(self) -> None:
-        tree = self.distribution
-        if not self.args:
-            print(explanation.text(report.last(tree.root), explanation.terminal_columns()))
-            return
-        if len(self.args) != 2:
-            raise BuildError(
-                "explain compares two execution logs.",
-                "Name both:  python setup.py explain OLD_LOG NEW_LOG",
-            )
-        are_equal, text = explanation.compare(*(tree.started_in / log for log in self.args))
-        print(text)
-        if not are_equal:
-            raise SystemExit(1)
+        print(explanation.text(report.last(self.distribution.root)))
 
 
 COMMANDS = {

@@ -65,10 +65,7 @@ def parse(
         }
     )
     distribution.parse_config_files()
-    distribution.metadata.name = package.name
-    distribution.metadata.version = package.version
-    # Newer setuptools store the expression in another field, which --license does not print.
-    distribution.metadata.license = package.license
+    distribution.describe(package, root, options)
     try:
         if not distribution.parse_command_line():
             return None

@@ -11,7 +11,9 @@ from typing import Any, ClassVar
 import setuptools
 
 from bazel.pybuild.configure import State
-from bazel.pybuild.options import Options
+from bazel.pybuild.dist import sources
+from bazel.pybuild.dist.metadata import Metadata
+from bazel.pybuild.options import Options, WheelKind
 
 # setuptools' own commands that work together with ours. The others rely on its own bdist_wheel,
 # sdist and install, and fail, some of them after they have installed something.
@@ -51,14 +53,31 @@ class Distribution(setuptools.Distribution):
     configured: State | None = None
     dry_run = 0
 
+    def describe(self, package: Metadata, root: Path, options: Options) -> None:
+        """Sets the metadata, and which source files the package has in this mode."""
+        self.metadata.name = package.name
+        self.metadata.version = package.version
+        # Newer setuptools store the expression in another field, which --license does not print.
+        self.metadata.license = package.license
+        self.metadata.long_description = package.description
+        self.metadata.long_description_content_type = "text/markdown"
+        library = options.wheel_kind is WheelKind.LIBRARY
+        self.packages, self.package_data = [], {}
+        for file in [] if library else map(Path, sources.package_files(root)):
+            name = ".".join(file.parent.parts)
+            if name not in self.packages:
+                self.packages.append(name)
+            if file.suffix != ".py":
+                self.package_data.setdefault(name, []).append(file.name)
+
     def has_ext_modules(self) -> bool:
         """True: the package has compiled parts, although setuptools compiles nothing."""
         return True
 
     def run_commands(self) -> None:
         """Runs the commands of the command line."""
-        if set(self.commands) - set(self.cmdclass):
-            # setuptools' own commands need it. Commands with errors must not write anything.
+        if not SETUPTOOLS_COMMANDS.isdisjoint(self.commands):
+            # These need it. Commands with errors must not write anything.
             (self.root / "build").mkdir(exist_ok=True)
         super().run_commands()
 

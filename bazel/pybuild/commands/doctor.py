@@ -1,6 +1,6 @@
 """Checks what builds need on this machine, for `doctor`.
 
-    python -m bazel.pybuild.commands.doctor [--repair]     # a JSON list in each line
+    python -m bazel.pybuild.commands.doctor     # a JSON list in each line, after a mark
 
 `setup.py doctor` and `torch-xla-lite doctor` are one command, torch_xla_lite/commands/doctor.py: it
 prints what this file finds, and then what it finds about the package.
@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from bazel.pybuild import options as options_table
-from bazel.pybuild.cache import disk_cache, folders, remote_cache
-from bazel.pybuild.commands.finding import Finding
+from bazel.pybuild.cache import folders, remote_cache
+from bazel.pybuild.commands.finding import MARK, Finding
 from bazel.pybuild.errors import BuildError, message
 from bazel.pybuild.install import editable
 from bazel.pybuild.machine import cuda, find_bazel, packages, preflight, toolchain
@@ -30,13 +30,12 @@ _GIB = 1 << 30
 _BAZEL_TIMEOUT_S = 30
 
 
-def inspect(options: Options, environ: Mapping[str, str], *, repair: bool) -> Iterator[Finding]:
+def inspect(options: Options, environ: Mapping[str, str]) -> Iterator[Finding]:
     """Checks one part after the other.
 
     Args:
       options: from the environment.
       environ: usually os.environ.
-      repair: whether to remove damaged entries from the disk cache.
     """
     checks: dict[str, Callable[[], Finding | str]] = {
         "Bazel": lambda: _bazel(options, environ),
@@ -46,7 +45,6 @@ def inspect(options: Options, environ: Mapping[str, str], *, repair: bool) -> It
         "packages": lambda: _packages(options, environ),
         "CUDA toolkit": lambda: cuda.inspect(options, environ).line,
         "remote cache": lambda: _remote_cache(options),
-        "disk cache": lambda: _disk_cache(folders.disk_cache(options, environ), repair),
         "disk space": lambda: _space(folders.home(environ)),
         "editable install": _editable,
     }
@@ -136,24 +134,6 @@ def _remote_cache(options: Options) -> Finding:
     return Finding("remote cache", answers, text, remedy)
 
 
-def _disk_cache(folder: Path | None, repair: bool) -> Finding | str:
-    if folder is None:
-        return "not used"
-    damaged = list(disk_cache.damaged(folder))
-    if not damaged:
-        return f"no entry of {folder} is damaged"
-    if repair:
-        for entry in damaged:
-            entry.unlink(missing_ok=True)
-        return f"removed {len(damaged)} damaged entries from {folder}"
-    return Finding(
-        "disk cache",
-        False,
-        f"{len(damaged)} entries are damaged, such as {damaged[0]}",
-        "Remove them; builds store them again:  python setup.py doctor --repair",
-    )
-
-
 def _space(cache: Path) -> Finding | str:
     """The free space of the folders that a build writes to; a first build needs about 1 GB."""
     folders = [folder for folder in (_ROOT, cache) if folder.exists()]
@@ -169,25 +149,29 @@ def _editable() -> Finding | str:
     site = editable.site_folder()
     if editable.in_place(_ROOT, site):
         return f"{sys.executable} imports the package from {_ROOT}"
-    editable.check(site)
+    editable.check(site, editable.commands_folder())
     detail = f"{sys.executable} has no current editable install of {_ROOT}"
     return Finding("editable install", True, detail, "Install it:  python setup.py develop")
 
 
-def main(arguments: list[str]) -> int:
-    """Prints the findings; returns 0, whatever they are."""
+def main() -> None:
+    """Prints the findings."""
     # The checks of the package report names that nothing reads.
     names = {variable.name for variable in VARIABLES}
     known = {n: v for n, v in os.environ.items() if n in names or not n.startswith(PREFIX)}
     try:
         options = options_table.read(known)
     except BuildError as error:
-        print(json.dumps(Finding("build options", False, error.problem, error.remedy)))
+        _tell(Finding("build options", False, error.problem, error.remedy))
         options = Options()
-    for finding in inspect(options, os.environ, repair="--repair" in arguments):
-        print(json.dumps(finding), flush=True)
-    return 0
+    for finding in inspect(options, os.environ):
+        _tell(finding)
+
+
+def _tell(finding: Finding) -> None:
+    # On a line of its own, whatever the start of the interpreter has printed.
+    print(f"\n{MARK}{json.dumps(finding)}", flush=True)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main()

@@ -62,7 +62,7 @@ def install(root: Path, kind: WheelKind, verbosity: int = 0) -> None:
     words = command(verbosity)
     print(f"torch_xla_lite: pip installs it:  {shlex.join(words)}", flush=True)
     try:
-        with process.child(words, root, group=True) as pip:
+        with process.child(words, root) as pip:
             pass
     except KeyboardInterrupt:
         raise KeyboardInterrupt(

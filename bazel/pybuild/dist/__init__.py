@@ -7,8 +7,7 @@ Out: wheels and source distributions.
     sources.py       which files belong to the package, and which to building it
     metadata.py      pyproject.toml as METADATA and entry_points.txt
     licenses.py      the licences of what is compiled in
-    cmake.py         the CMake package configuration beside the libraries
-    debug_files.py   libraries without symbols, and the files that debuggers read instead
+    strip.py         libraries without symbols
     wheel_format.py  names, tags, .dist-info folder and archive of a wheel
     sdist.py         the source distribution
 """

@@ -13,7 +13,7 @@ import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
 
-from bazel.pybuild.dist import archive, cmake, licenses, metadata, sources
+from bazel.pybuild.dist import archive, licenses, metadata, sources
 from bazel.pybuild.dist.archive import Source
 from bazel.pybuild.dist.metadata import Metadata
 from bazel.pybuild.machine.cuda import Cuda
@@ -38,8 +38,6 @@ def write(
     if options.wheel_kind is not WheelKind.LIBRARY:
         members |= {path: root / path for path in sources.package_files(root)}
         members[sources.AUTOLOAD] = root / sources.AUTOLOAD_SOURCE
-    if options.wheel_kind is not WheelKind.PYTHON:
-        members |= cmake.files(described.version)
     tag, build = _tag(options.wheel_kind), options.build_number
     members |= dist_info(root, described, tag, pure=False, build=build)
     if licenses.OURS in described.license_files:

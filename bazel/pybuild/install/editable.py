@@ -16,6 +16,7 @@ PEP 660 hook packs the same files.
 
 import os
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -94,13 +95,14 @@ def commands_folder() -> Path:
     return Path(sysconfig.get_path("scripts"))
 
 
-def check(site: Path) -> None:
+def check(site: Path, commands: Path) -> None:
     """Raises BuildError if the editable install cannot be made there, or would have no effect."""
-    if not os.access(site, os.W_OK):
-        raise BuildError(
-            f"The packages of {sys.executable} are in {site}, where you may not write.",
-            "Make your own environment:  python3 -m venv .venv && . .venv/bin/activate",
-        )
+    for what, folder in (("packages", site), ("commands", commands)):
+        if folder.exists() and not os.access(folder, os.W_OK):
+            raise BuildError(
+                f"The {what} of {sys.executable} are in {folder}, where you may not write.",
+                "Make your own environment:  python3 -m venv .venv && . .venv/bin/activate",
+            )
     wheels = [info for info in installed(site) if not _is_editable(info)]
     names = [info.name.partition("-")[0] for info in wheels if (info / "RECORD").exists()]
     if names:
@@ -178,7 +180,7 @@ def install(root: Path, site: Path, commands: Path, version: str | None = None) 
     """
     from bazel.pybuild.dist import archive, metadata
 
-    check(site)
+    check(site, commands)
     described = metadata.read(root, version)
     for other in installed(site):
         remove(other)
@@ -202,6 +204,9 @@ def install(root: Path, site: Path, commands: Path, version: str | None = None) 
     listed = [*contents, f"{described.folder}/RECORD"]
     listed += [os.path.relpath(file, site) for file in _write_commands(described, commands)]
     replace(temporary / "RECORD", "".join(f"{path},,\n" for path in listed))
+    # A pyproject.toml with a time in the future is not newer than what was made of it.
+    latest = max(os.stat(root / "pyproject.toml").st_mtime_ns, time.time_ns())
+    os.utime(temporary / "METADATA", ns=(latest, latest))
     temporary.rename(folder)
 
 

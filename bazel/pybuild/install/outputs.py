@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from bazel.pybuild import files
+from bazel.pybuild import files, interrupts
 from bazel.pybuild.call.events import Output
 from bazel.pybuild.dist import sources
 from bazel.pybuild.errors import BuildError
@@ -87,13 +87,14 @@ class _Stamp(NamedTuple):
 
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """Delays Ctrl-C for the few milliseconds in which some files are new and others old."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    """Delays Ctrl-C and the like for the few milliseconds in which some files are new and others
+    old."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, interrupts.awaited())
     try:
         yield
     finally:
         try:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, interrupts.awaited())
         except KeyboardInterrupt:
             raise KeyboardInterrupt("What was built is in the package.") from None
 

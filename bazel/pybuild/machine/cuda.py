@@ -130,7 +130,7 @@ def inspect(options: Options, environ: Mapping[str, str]) -> Cuda:
     torch = packages.installed(["torch"], folders).get("torch")
     if torch is None:
         return Cuda(False, None, (), "off: torch is not installed")
-    read = torch_facts(torch.info.parent / "torch" / "version.py", torch.version)
+    read = built_for(torch.info.parent / "torch" / "version.py", torch.version)
     nvccs, compiler = watched(options, environ, folders), toolchain.compiler(environ)
     return decide(options, read, plugin(folders), nvccs, compiler)
 
@@ -145,7 +145,7 @@ def depends_on(options: Options, environ: Mapping[str, str]) -> list[str]:
     return words
 
 
-def torch_facts(version_file: Path, version: str) -> Torch:
+def built_for(version_file: Path, version: str) -> Torch:
     """Reads what torch was built for.
 
     Args:
@@ -213,7 +213,9 @@ def decide(
     codes = _codes(options, toolkit)
     reason = target.reason if target else "USE_CUDA=1"
     evidence = f"on: {reason}; toolkit {toolkit.version}; {' '.join(codes)}"
-    return Cuda(True, toolkit, codes, evidence, f"{toolkit.home}, found by {toolkit.found}")
+    # Why others, which come first, are not used.
+    detail = "; ".join([f"{toolkit.home}, found by {toolkit.found}", *problems])
+    return Cuda(True, toolkit, codes, evidence, detail)
 
 
 def _target(torch: Torch, jax: packages.Package | None) -> Target | None:
@@ -226,7 +228,7 @@ def _target(torch: Torch, jax: packages.Package | None) -> Target | None:
     return None
 
 
-def facts(decision: Cuda) -> dict[str, str]:
+def rule_variables(decision: Cuda) -> dict[str, str]:
     """The variables for the toolkit's repository rule (third_party/cuda)."""
     values = {"EVIDENCE": decision.evidence, "PACKAGED": "1" if decision.packaged else "0"}
     if decision.toolkit:
@@ -251,7 +253,8 @@ def _not_wanted(options: Options, toolkit: Toolkit | None) -> Cuda:
 def _without_toolkit(options: Options, target: Target | None, problems: list[str]) -> Cuda:
     none = f"no toolkit of CUDA {target.major} was found" if target else "no CUDA toolkit was found"
     reason = f"{target.reason}, but {none}" if target else none
-    places = f"searched CUDA_HOME, CUDA_PATH, nvcc on PATH, {STANDARD}, NVIDIA's wheels"
+    places = "searched CUDA_HOME, CUDA_PATH, nvcc on PATH, CONDA_PREFIX"
+    places += f", {STANDARD}, NVIDIA's wheels"
     detail = "; ".join(problems) or places
     if options.cuda is not Switch.ON:
         return Cuda(False, None, (), f"off: {reason}", detail)

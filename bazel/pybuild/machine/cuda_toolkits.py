@@ -3,8 +3,8 @@
     toolkit, problems = find(watched(options, os.environ, folders), "gcc", 13)
     toolkit.home, toolkit.version        # Path("/usr/local/cuda-13.0"), "13.0.88"
 
-The places are CUDA_HOME or CUDA_PATH, nvcc on PATH, /usr/local/cuda and NVIDIA's wheels. A toolkit
-that lacks a part or cannot compile on this machine is not used.
+The places are CUDA_HOME or CUDA_PATH, nvcc on PATH, CONDA_PREFIX, /usr/local/cuda and NVIDIA's
+wheels. A toolkit that lacks a part or cannot compile on this machine is not used.
 """
 
 import os
@@ -18,6 +18,9 @@ from bazel.pybuild.machine.find_bazel import which
 from bazel.pybuild.options import Options
 
 STANDARD = Path("/usr/local/cuda")
+# Where a toolkit has headers and libraries; conda-forge's has them only below the second or, for
+# 64-bit ARM, the third.
+_TARGETS = ("", "targets/x86_64-linux/", "targets/sbsa-linux/")
 # Files from each of NVIDIA's wheels. Toolkits have different layouts: one of each group suffices.
 _PARTS = (
     ("bin/nvcc",),
@@ -28,13 +31,7 @@ _PARTS = (
     ("include/crt/host_config.h",),
     ("include/cuda_runtime.h",),
     ("include/nv/target", "include/cccl/nv/target"),
-    (
-        "lib64/libcudart_static.a",
-        "lib/libcudart_static.a",
-        "targets/x86_64-linux/lib/libcudart_static.a",
-        # 64-bit ARM.
-        "targets/sbsa-linux/lib/libcudart_static.a",
-    ),
+    ("lib64/libcudart_static.a", "lib/libcudart_static.a"),
 )
 
 
@@ -66,6 +63,8 @@ def watched(
     on_path = which("nvcc", environ.get("PATH", os.defpath))
     if on_path:
         found.append((on_path, "nvcc on PATH"))
+    if environ.get("CONDA_PREFIX"):
+        found.append((Path(environ["CONDA_PREFIX"]) / "bin" / "nvcc", "CONDA_PREFIX"))
     found.append((STANDARD / "bin" / "nvcc", str(STANDARD)))
     found += [(home / "bin" / "nvcc", "NVIDIA's wheels") for home in _wheel_homes(folders)]
     return [(nvcc, place) for nvcc, place in found if nvcc.exists()]
@@ -131,7 +130,8 @@ def _home(nvcc: Path) -> Path:
 def missing_part(home: Path) -> str | None:
     """The first part that a toolkit lacks."""
     for places in _PARTS:
-        if not any((home / place).exists() for place in places):
+        found = (home / target / place for target in _TARGETS for place in places)
+        if not any(file.exists() for file in found):
             return places[0]
     return None
 

@@ -96,6 +96,12 @@ def _behind_script(executable: Path) -> Path:
     return script.parent / programs[0]
 
 
+def rc_files_of_user(root: Path) -> list[Path]:
+    """The files with options that the user has written for Bazel."""
+    files = [Path(os.path.expanduser("~/.bazelrc")), root / ".bazelrc.user"]
+    return [file for file in files if file.is_file() and file.stat().st_size]
+
+
 def cannot_start(bazel: Path, command: Sequence[str], root: Path, output: str = "") -> BuildError:
     """The error for a Bazel that fails before it reads this tree.
 
@@ -120,9 +126,11 @@ def cannot_start(bazel: Path, command: Sequence[str], root: Path, output: str = 
         )
     import shlex
 
+    files = " and ".join(map(str, rc_files_of_user(root)))
+    remedy = f"Your options are in {files}. " if files else ""
     return BuildError(
         f"Bazel does not start; it said:\n{output}",
-        f"The command was:  {shlex.join(command)}",
+        f"{remedy}The command was:  {shlex.join(command)}",
     )
 
 

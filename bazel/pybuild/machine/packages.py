@@ -16,6 +16,7 @@ from bazel.pybuild.machine.find_bazel import which
 # The build reads headers, symbols or version numbers of these.
 BUILT_AGAINST = ("torch", "jax", "jaxlib", "pybind11")
 
+_ANSWER = "\n=torch_xla_lite="
 # The package of the library wheel, to which a Python-only wheel is linked.
 LIBRARY = "torch-xla-lite-lib"
 
@@ -45,35 +46,8 @@ class Package(NamedTuple):
 
 
 def search_path() -> list[str]:
-    """The folders of this interpreter's packages, also those that an isolated build hides."""
-    folders = [folder for folder in sys.path if folder]
-    # sys.path of an isolated build may contain the front end's folder, but not site-packages.
-    if not _of_environment(folders):
-        folders += [folder for folder in own_folders() if folder not in folders]
-    return folders
-
-
-def is_temporary(prefix: Path, environ: Mapping[str, str]) -> bool:
-    """Whether a front end made an environment for one build, and deletes it after that.
-
-    It is told by its place: uv's cache, or a folder with a random name among temporary ones, which
-    `python -m build` and poetry make. One there that is active is a person's.
-    """
-    place = Path(os.path.realpath(prefix))
-    cache = environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    if place.is_relative_to(os.path.realpath(environ.get("UV_CACHE_DIR") or f"{cache}/uv")):
-        return True
-    for folder in (environ.get("TMPDIR"), "/tmp"):
-        temporary = os.path.realpath(folder or "/tmp")
-        if place.is_relative_to(temporary) and str(place) != temporary:
-            name = place.relative_to(temporary).parts[0]
-            # uv without a cache, which sets VIRTUAL_ENV, too; then Python's tempfile.
-            if re.fullmatch(r"\.tmp\w{6}", name):
-                return True
-            active = environ.get("VIRTUAL_ENV")
-            is_random = re.fullmatch(r"(tmp|.*-)[a-z0-9_]{8}", name)
-            return bool(is_random) and not (active and os.path.realpath(active) == str(place))
-    return False
+    """The folders in which this interpreter finds packages."""
+    return [folder for folder in sys.path if folder]
 
 
 def _of_environment(folders: list[str]) -> list[str]:
@@ -108,14 +82,16 @@ def buildgrid() -> str:
 
 
 def own_folders() -> list[str]:
-    """The folders of this interpreter's packages, without those that PYTHONPATH adds.
-
-    Isolated builds set PYTHONPATH, so another process is started that ignores it.
-    """
+    """The folders of this interpreter's packages, without those that PYTHONPATH and the user's
+    settings add."""
+    import json
     import subprocess
 
-    command = [sys.executable, "-I", "-c", "import sys; print(*sys.path, sep='\\n')"]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    # The mark tells the answer from what the start of an interpreter prints.
+    code = "import json, sys; print(sys.argv[1] + json.dumps(sys.path))"
+    command = [sys.executable, "-I", "-c", code, _ANSWER]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return json.loads(said.partition(_ANSWER)[2].partition("\n")[0])
 
 
 def installed(names: Iterable[str], folders: Iterable[str]) -> dict[str, Package]:
@@ -197,15 +173,6 @@ def exact(requirements: Iterable[str]) -> tuple[str, ...]:
         return f"{name}=={there[name].version.partition('+')[0]}"
 
     return tuple(map(pinned, requirements))
-
-
-def missing_headers(root: Path) -> list[str]:
-    """The requirement of pybind11, if a front end must install it for a build: it is small."""
-    found = installed(["torch", "pybind11"], search_path())
-    # Without torch the build will end in an error, so nothing needs to be downloaded.
-    if "torch" not in found:
-        return []
-    return [] if "pybind11" in found else [f"pybind11=={wanted(root)['pybind11']}"]
 
 
 def install_command(requirements: Iterable[str], *options: str) -> str:

@@ -48,6 +48,10 @@ float Call() { const float x[] = {1}; return Half<float>(x); }
 """
 
 
+class PackagesMissing(BuildError):
+    """Packages that a build needs are not installed for this interpreter."""
+
+
 def check(
     root: Path,
     installed: Mapping[str, packages.Package],
@@ -90,12 +94,12 @@ def check_python(implementation: str, include: Path) -> None:
         )
 
 
-def check_cache(folder: Path) -> None:
-    """Checks that the user may write to the folder of the disk cache, which need not exist yet."""
+def check_cache(folder: Path, what: str) -> None:
+    """Checks that the user may write to a folder of Bazel, which need not exist yet."""
     place = next(place for place in (folder, *folder.parents) if place.exists())
     if not os.access(place, os.W_OK):
         raise BuildError(
-            f"The build cache is in {folder}, and you may not write to {place}.",
+            f"{what} {folder}, and you may not write to {place}.",
             "Name another folder:  export XDG_CACHE_HOME=... "
             "TORCH_XLA_LITE_BAZEL_STARTUP_OPTIONS=--output_user_root=...",
         )
@@ -107,17 +111,8 @@ def check_packages(pins: Mapping[str, str], installed: Mapping[str, packages.Pac
     if not missing:
         return
     problem = "\n".join(f"{name} is not installed for {sys.executable}." for name in missing)
-    if packages.is_temporary(Path(sys.prefix), os.environ):
-        raise BuildError(
-            problem,
-            "This environment is deleted after the build. Use your own, which has torch:\n"
-            "  uv pip install --no-build-isolation .       (or -e .)\n"
-            "  python -m build --no-isolation\n"
-            "  poetry install --no-root && poetry run python setup.py develop\n"
-            "  pdm install --no-self && pdm run python setup.py develop",
-        )
     requirements = [f"{name}=={pins[name]}" if name in pins else name for name in missing]
-    raise BuildError(problem, f"Install it:  {packages.install_command(requirements)}")
+    raise PackagesMissing(problem, f"Install it:  {packages.install_command(requirements)}")
 
 
 def check_versions(
@@ -231,11 +226,7 @@ def check_places(installed: Mapping[str, packages.Package], own: list[str]) -> N
     places = {os.path.realpath(folder) for folder in own}
     requirements = [f"{name}=={package.version}" for name, package in installed.items()]
     for name, package in installed.items():
-        # An isolated build has its own pybind11, whose folder Bazel gets as a variable.
-        if (
-            name in ("torch", "jax", "jaxlib")
-            and os.path.realpath(package.info.parent) not in places
-        ):
+        if os.path.realpath(package.info.parent) not in places:
             raise BuildError(
                 f"{name} is in {package.info.parent}, which is on the import path only because "
                 "of PYTHONPATH or your settings; Bazel reads neither.",

@@ -52,8 +52,6 @@ _HEADERS = "".join(
 
 # The version of gcc in continuous integration.
 _TESTED = "12"
-_CROSS = "aarch64-linux-gnu-"
-_EMULATORS = ("qemu-aarch64", "qemu-aarch64-static")
 
 
 class Toolchain(NamedTuple):
@@ -78,44 +76,9 @@ def inspect(environ: Mapping[str, str]) -> Toolchain:
     Raises:
       BuildError: one of the programs cannot be run.
     """
-    return _inspect(compiler(environ), "", environ)
-
-
-def inspect_cross(environ: Mapping[str, str]) -> Toolchain:
-    """The aarch64 cross toolchain; the fingerprint is "none" if it is not installed.
-
-    Builds for this machine do not depend on it, so it is not in their keys. A repository rule
-    (third_party/aarch64_gcc) makes it an input of builds for ARM.
-    """
     import hashlib
 
-    search = environ.get("PATH", os.defpath)
-    if not all(which(f"{_CROSS}{name}", search) for name in ("g++", *_NEEDED, *_TOOLS)):
-        return Toolchain("none", [])
-    found = _inspect(f"{_CROSS}g++", _CROSS, environ)
-    emulators = [name for name in _EMULATORS if which(name, search)]
-    text = " ".join([found.fingerprint, *emulators])
-    return found._replace(fingerprint=hashlib.sha256(text.encode()).hexdigest()[:12])
-
-
-def compiler(environ: Mapping[str, str]) -> str:
-    """The C++ compiler that Bazel's own configuration picks: CC, else gcc."""
-    return environ.get("CC") or "gcc"
-
-
-def files(environ: Mapping[str, str]) -> list[Path]:
-    """The programs on PATH that are part of a toolchain. Nothing is started to find them."""
-    search = environ.get("PATH", os.defpath)
-    cross = [f"{_CROSS}{name}" for name in ("g++", *_NEEDED, *_TOOLS, _DWP)]
-    names = [compiler(environ), *_NEEDED, *_OPTIONAL, *_TOOLS, _DWP, *cross, *_EMULATORS]
-    found = [which(name, search) for name in names]
-    return sorted({path.resolve() for path in found if path})
-
-
-def _inspect(name: str, prefix: str, environ: Mapping[str, str]) -> Toolchain:
-    """Inspects a compiler; `prefix` begins the names of the other programs on PATH."""
-    import hashlib
-
+    name = compiler(environ)
     search = environ.get("PATH", os.defpath)
     program = which(name, search)
     if program is None:
@@ -126,11 +89,11 @@ def _inspect(name: str, prefix: str, environ: Mapping[str, str]) -> Toolchain:
     programs = [which(str(answer), _ACTION_PATH) for answer in answers[: -len(_LINKED)]]
     # Their names may begin with the target: x86_64-linux-gnu-as.
     needed = programs[: len(_NEEDED)]
-    tools = [which(prefix + tool, search) for tool in _TOOLS]
+    tools = [which(tool, search) for tool in _TOOLS]
     for part, found in zip((*_NEEDED, *_TOOLS), (*needed, *tools), strict=True):
         if found is None:
-            raise _unknown(prefix + part, "No such file or directory")
-    present = [found for found in (*programs, *tools, which(prefix + _DWP, search)) if found]
+            raise _unknown(part, "No such file or directory")
+    present = [found for found in (*programs, *tools, which(_DWP, search)) if found]
     for found in present:
         _run(found, "--version")
     linked = [file for file in answers[-len(_LINKED) :] if file.is_file()]
@@ -158,6 +121,19 @@ def _inspect(name: str, prefix: str, environ: Mapping[str, str]) -> Toolchain:
         _run(program, "-dumpversion").partition(".")[0].strip() == _TESTED
         and "clang" not in _run(program, "--version"),
     )
+
+
+def compiler(environ: Mapping[str, str]) -> str:
+    """The C++ compiler that Bazel's own configuration picks: CC, else gcc."""
+    return environ.get("CC") or "gcc"
+
+
+def files(environ: Mapping[str, str]) -> list[Path]:
+    """The programs on PATH that are part of a toolchain. Nothing is started to find them."""
+    search = environ.get("PATH", os.defpath)
+    names = [compiler(environ), *_NEEDED, *_OPTIONAL, *_TOOLS, _DWP]
+    found = [which(name, search) for name in names]
+    return sorted({path.resolve() for path in found if path})
 
 
 def _libraries(*programs: Path) -> set[Path]:

@@ -1,6 +1,6 @@
 """Finds out why a build ran its actions: compares each with the record of its previous run.
 
-    actions = explain(outcome.spawns, outcome.seconds, checksums, checksums_before, root)
+    actions = explain(outcome.spawns, checksums, checksums_before, root)
     actions[0].causes      # (Cause("file", "torch_xla_lite/csrc/ir/shape.h"),)
 
 Bazel compares hashes of all that an action depends on, and keeps no list. So build/actions has a
@@ -31,8 +31,7 @@ class Cause(NamedTuple):
       kind: "file", "outside file" (of an external repository), "generated file" (written by Bazel
         itself, or by an action of another build), "action" (another action of this build wrote an
         input), "flag", "environment variable" (of the action), "tool", "first run", or "output"
-        (nothing else changed, so its output was missing). Of two logs also "only in the new log",
-        and "result" (nothing that it depends on differs, but what it wrote does).
+        (nothing else changed, so its output was missing).
       name: the file, the output of the other action, or what changed.
     """
 
@@ -46,7 +45,6 @@ class Action(NamedTuple):
     Attributes:
       mnemonic: such as CppCompile.
       output: which identifies it.
-      seconds: from its start to its end; None if Bazel's profile does not have it.
       cached: whether its result came from a cache.
       failed: whether it failed.
       same_result: whether it wrote the same as its previous run.
@@ -55,7 +53,6 @@ class Action(NamedTuple):
 
     mnemonic: str
     output: str
-    seconds: float | None
     cached: bool
     failed: bool
     same_result: bool
@@ -82,7 +79,6 @@ class _Run(NamedTuple):
 
 def explain(
     ran: Iterable[Spawn],
-    seconds: Mapping[str, float],
     checksums: Mapping[str, int],
     before: Mapping[str, int],
     root: Path,
@@ -91,14 +87,13 @@ def explain(
 
     Args:
       ran: all actions that ran or were found in a cache.
-      seconds: primary output -> time of its action.
       checksums: variables of setup.py that can change flags: name -> checksum.
       before: the same of the build before.
       root: of the tree.
     """
     # A second call of Bazel in one build may have run an action again.
     spawns = {spawn.outputs: spawn for spawn in ran}.values()
-    makers = _makers(spawns)
+    makers = {path: spawn.outputs[-1] for spawn in spawns for path in spawn.products}
     actions = []
     for spawn in spawns:
         record = _record(spawn, root)
@@ -107,56 +102,19 @@ def explain(
             causes = (Cause("first run", _variables(before, checksums)),)
         else:
             causes = tuple(_causes(previous, now, spawn, makers))
-        took = next((seconds.get(output) for output in reversed(spawn.outputs)), None)
-        same_result = previous is not None and previous.products == now.products
-        actions.append(_action(spawn, causes, took, same_result=same_result))
+        actions.append(
+            Action(
+                mnemonic=spawn.mnemonic,
+                output=spawn.outputs[-1],
+                cached=spawn.hit,
+                failed=spawn.failed,
+                same_result=previous is not None and previous.products == now.products,
+                causes=causes,
+            )
+        )
         if not spawn.failed:
             files.replace(record, json.dumps(now))
     return actions
-
-
-def compare(old: Iterable[Spawn], new: Iterable[Spawn]) -> list[Action]:
-    """The actions in the log of one build that the cache entries of another are not for, with the
-    differences as causes."""
-    before = {spawn.outputs: spawn for spawn in old}
-    spawns = list(new)
-    makers, actions = _makers(spawns), []
-    for spawn in spawns:
-        causes = (Cause("only in the new log", ""),)
-        if spawn.outputs in before:
-            previous, now = (_run(each, {}, None) for each in (before[spawn.outputs], spawn))
-            causes = tuple(_causes(previous, now, spawn, makers))
-            if causes == (Cause("output", ""),):
-                causes = () if previous.products == now.products else (Cause("result", ""),)
-        if causes:
-            actions.append(_action(spawn, causes, None, same_result=False))
-    return actions
-
-
-def _makers(spawns: Iterable[Spawn]) -> dict[str, str]:
-    return {path: spawn.outputs[-1] for spawn in spawns for path in spawn.products}
-
-
-def _action(
-    spawn: Spawn, causes: tuple[Cause, ...], seconds: float | None, *, same_result: bool
-) -> Action:
-    return Action(
-        mnemonic=spawn.mnemonic,
-        output=spawn.outputs[-1],
-        seconds=seconds,
-        cached=spawn.hit,
-        failed=spawn.failed,
-        same_result=same_result,
-        causes=causes,
-    )
-
-
-def remember(spawns: Iterable[Spawn], checksums: Mapping[str, int], root: Path) -> None:
-    """Writes the record of the runs in a build that is not explained, because it was interrupted:
-    what has run will not run again."""
-    for spawn in spawns:
-        if not spawn.failed:
-            files.replace(_record(spawn, root), json.dumps(_run(spawn, checksums, root)))
 
 
 def _record(spawn: Spawn, root: Path) -> Path:
@@ -172,12 +130,11 @@ def _read(record: Path) -> _Run | None:
         return None
 
 
-def _run(spawn: Spawn, checksums: Mapping[str, int], root: Path | None) -> _Run:
-    """Without the root of a tree, files that actions wrote there are not read."""
-    inputs = dict(spawn.inputs) if root is None else _used(spawn, root)
+def _run(spawn: Spawn, checksums: Mapping[str, int], root: Path) -> _Run:
+    inputs = _used(spawn, root)
     arguments: list[str] = []
     for word in spawn.arguments:
-        lines = _lines(root / word[1:]) if root and word.startswith("@") else None
+        lines = _lines(root / word[1:]) if word.startswith("@") else None
         arguments += [word] if lines is None else lines
         if lines is not None:
             # The lines say more than the hash of the file.
@@ -201,11 +158,10 @@ def _used(spawn: Spawn, root: Path) -> dict[str, str]:
     if lines is None:
         return dict(spawn.inputs)
     listed = {word for line in lines for word in line.split()}
-    return {
-        path: hash
-        for path, hash in spawn.inputs.items()
-        if not path.endswith(_HEADER) or (path in listed) == file.endswith(".d")
-    }
+    headers = {path for path in spawn.inputs if path.endswith(_HEADER)}
+    used = headers & listed if file.endswith(".d") else headers - listed
+    unused = headers - used
+    return {path: hash for path, hash in spawn.inputs.items() if path not in unused}
 
 
 def _discovers(spawn: Spawn) -> bool:

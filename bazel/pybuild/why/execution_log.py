@@ -5,13 +5,13 @@
         spawn.inputs["csrc/a.h"]    # the hash of its content
 
 The log is the binary one of Bazel 4.2.3 and 7.7.1: Bazel takes 8 ms longer for each action in JSON.
-It consists of protocol buffers, which are decoded here: a generated decoder would need Bazel's
-.proto file and the protobuf package.
 """
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from bazel.pybuild import protobuf
 
 # Where --config=report writes the log.
 FILE = Path("build") / "execution.bin"
@@ -63,13 +63,13 @@ def read(file: Path) -> Iterator[Spawn]:
 
     def hashed(value: bytes) -> tuple[str, str]:
         if value not in known:
-            message = _Message(value)
+            message = protobuf.Message(value)
             target = message.text(4)
             known[value] = message.text(1), f"-> {target}" if target else message.message(2).text(1)
         return known[value]
 
     # Of SpawnExec in Bazel's spawn.proto, the fields.
-    for spawn in _messages(content):
+    for spawn in protobuf.messages(content):
         outputs = spawn.texts(5)
         yield Spawn(
             mnemonic=_mnemonic(spawn.text(10), outputs),
@@ -94,69 +94,3 @@ def _mnemonic(mnemonic: str, outputs: tuple[str, ...]) -> str:
     if mnemonic == "CppLink" and outputs and outputs[0].endswith((".a", ".lo")):
         return "CppArchive"
     return mnemonic
-
-
-class _Message:
-    """A protocol buffer: for each field its values, numbers or bytes."""
-
-    def __init__(self, data: bytes):
-        self._values: dict[int, list[Any]] = {}
-        position = 0
-        while position < len(data):
-            tag, position = varint(data, position)
-            value: int | bytes
-            if tag & 7 == 0:
-                value, position = varint(data, position)
-            else:
-                size = {1: 8, 5: 4}.get(tag & 7)
-                if size is None:
-                    size, position = varint(data, position)
-                value, position = data[position : position + size], position + size
-            self._values.setdefault(tag >> 3, []).append(value)
-
-    def values(self, field: int) -> list[Any]:
-        return self._values.get(field, [])
-
-    def number(self, field: int) -> int:
-        return self._values.get(field, [0])[-1]
-
-    def text(self, field: int) -> str:
-        return self._values.get(field, [b""])[-1].decode()
-
-    def texts(self, field: int) -> tuple[str, ...]:
-        return tuple(value.decode() for value in self.values(field))
-
-    def message(self, field: int) -> "_Message":
-        return _Message(self._values.get(field, [b""])[-1])
-
-    def messages(self, field: int) -> "list[_Message]":
-        return [_Message(value) for value in self.values(field)]
-
-    def pairs(self, field: int) -> dict[str, str]:
-        return {pair.text(1): pair.text(2) for pair in self.messages(field)}
-
-
-def varint(data: bytes, position: int) -> tuple[int, int]:
-    """A number in groups of seven bits, and the position after it."""
-    value = shift = 0
-    while True:
-        byte = data[position]
-        position += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value, position
-        shift += 7
-
-
-def _messages(data: bytes) -> Iterator[_Message]:
-    """Messages in a row, each after its length; the last may be cut."""
-    position = 0
-    while position < len(data):
-        try:
-            size, position = varint(data, position)
-            if position + size > len(data):
-                return
-            yield _Message(data[position : position + size])
-        except IndexError:
-            return
-        position += size
