@@ -45,7 +45,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.n < 1:
         parser.error(f"-n {options.n}: at least one process is needed")
     command = [sys.executable, *(["-m"] if options.m else []), options.program, *options.arguments]
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+        # nohup switches SIGHUP off.
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, lambda number, _: sys.exit(128 + number))
     try:
         return run(command, options.n)
     except KeyboardInterrupt:
@@ -55,14 +58,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def run(command: Sequence[str], count: int) -> int:
     """Runs a command `count` times at once, as the processes of one program; returns the exit
     status."""
-    processes = _start(command, count)
+    processes: list[subprocess.Popen[bytes]] = []
     try:
+        for environ in _environments(count):
+            processes.append(
+                subprocess.Popen(
+                    command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+                )
+            )
         return _wait(processes)
     finally:
         _end(processes)
 
 
-def _start(command: Sequence[str], count: int) -> list[subprocess.Popen[bytes]]:
+def _environments(count: int) -> list[dict[str, str]]:
+    """The variables of each process."""
     port = _free_port()
     shared = {
         "MASTER_ADDR": "127.0.0.1",
@@ -72,18 +82,10 @@ def _start(command: Sequence[str], count: int) -> list[subprocess.Popen[bytes]]:
         "_TORCH_XLA_LITE_LAUNCHED": "1",
         "PYTHONUNBUFFERED": "1",
     }
-    processes = []
-    for rank in range(count):
-        own = {"RANK": str(rank), "LOCAL_RANK": str(rank)}
-        processes.append(
-            subprocess.Popen(
-                command,
-                env={**os.environ, **shared, **own},
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-            )
-        )
-    return processes
+    return [
+        {**os.environ, **shared, "RANK": str(rank), "LOCAL_RANK": str(rank)}
+        for rank in range(count)
+    ]
 
 
 def _free_port() -> int:

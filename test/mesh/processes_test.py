@@ -4,6 +4,7 @@ import itertools
 import json
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -140,6 +141,21 @@ def test_of_the_others_only_where_they_stand_is_left_out(capfd: pytest.CaptureFi
     assert "[0] saved all\n" in output
     assert "most recent call first" not in output
     assert output.endswith("process 1 of 2 failed with exit status 3\n")
+
+
+@pytest.mark.parametrize("name", mostly_nightly(["TERM", "HUP", "QUIT"], ["HUP"]))
+def test_a_signal_to_the_launcher_ends_its_processes(name: str, tmp_path: Path):
+    script = tmp_path / "sleeps.py"
+    script.write_text("import os, time\nprint(os.getpid(), flush=True)\ntime.sleep(300)\n")
+    # A fork of the tests' server would not get the signal.
+    command = [sys.executable, "-m", "torch_xla_lite.launch", "-n", "2", script]
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True) as launcher:
+        started = [int(launcher.stdout.readline().split()[1]) for _ in range(2)]
+        number = getattr(signal, f"SIG{name}")
+        launcher.send_signal(number)
+        assert launcher.wait() == 128 + number
+    assert not [process for process in started if Path(f"/proc/{process}").exists()]
 
 
 _OTHER = r"process 1 of 2 needs a program at .+:\d+.*, and process 0 runs a program at .+:\d+"
