@@ -15,7 +15,6 @@ PACKAGES = [
     "scripts",
     "scripts/bench",
     "scripts/ci",
-    "scripts/remote",
     "scripts/repos",
     "test",
     "test/bazel",

@@ -31,9 +31,6 @@ PYTHON_DEPS = {
         "check_cuda_wheel": [":nvidia"],
         "release_wheel": ["//bazel/pybuild/machine:find_bazel", "//scripts/bench:clones"],
     },
-    "scripts/remote": {
-        "execution": ["//scripts/bench:clones"],
-    },
     "scripts/repos": {
         "apply": [":git", ":inspect", ":journal", ":model", ":move", ":obstacles", ":run", ":submodules", ":survey"],
         "cli": [":apply", ":find", ":git", ":journal", ":model", ":report", ":run", ":survey", ":table", ":undo"],

@@ -24,7 +24,7 @@ _GIB = 1 << 30
 
 @needs_nginx
 def test_latency_and_the_right_to_write_are_told(tmp_path: Path):
-    with server(tmp_path, "http") as cache:
+    with server(tmp_path) as cache:
         reader = remote_cache.describe(cache.options(reads=cache.read_token))
         writer = remote_cache.describe(cache.options(writes=cache.write_token))
         pretender = remote_cache.describe(cache.options(writes=cache.read_token))

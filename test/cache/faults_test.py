@@ -79,7 +79,7 @@ def right(tree: Tree) -> Built:
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory, tree: Tree, right: Built) -> Iterator[Server]:
-    with server(tmp_path_factory.mktemp("server"), "http") as cache:
+    with server(tmp_path_factory.mktemp("server")) as cache:
         yield cache
 
 
@@ -181,7 +181,7 @@ def test_a_wrong_token_reads_nothing(tree: Tree, right: Built, cache: Server):
 @pytest.mark.nightly
 def test_a_server_with_an_unknown_certificate_is_not_used(tree: Tree, right: Built, tmp_path: Path):
     stem = certificate(tmp_path / "unknown")
-    with server(tmp_path / "cache", "http", tls=stem) as cache:
+    with server(tmp_path / "cache", tls=stem) as cache:
         built = tree.build(**cache.variables(writes=True))
     _check_unused(built, right, "self-signed certificate")
 

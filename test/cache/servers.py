@@ -1,11 +1,13 @@
-"""Cache servers for tests: scripts/cache_server.py, and BuildGrid for gRPC."""
+"""A cache server for tests: nginx, which stores what is put there as files, and checks tokens."""
 
 import hashlib
-import json
 import os
+import pwd
+import secrets
 import shutil
+import socket
 import subprocess
-import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,23 +17,38 @@ import pytest
 
 from bazel.pybuild.options import Options
 from bazel.pybuild.variables import Secret
-from test.build.tree import ROOT
-from test.cache import grpc_server
 
-SCRIPT = ROOT / "scripts" / "cache_server.py"
-TUNNEL = ROOT / "scripts" / "remote" / "cache_tunnel.py"
-# Where scripts/test.sh installs it. @python//:buildgrid.txt says whether it did.
-BUILDGRID = Path(sys.prefix) / "buildgrid" / "bin" / "bgd"
+_NGINX = shutil.which("nginx", path="/usr/sbin:/usr/bin")
+needs_nginx = pytest.mark.skipif(_NGINX is None, reason="nginx is not installed")
 
-needs_nginx = pytest.mark.skipif(
-    shutil.which("nginx", path="/usr/sbin:/usr/bin") is None, reason="nginx is not installed"
-)
-needs_buildgrid = pytest.mark.skipif(
-    not BUILDGRID.exists(), reason=f"{BUILDGRID} is missing: install test/cache/buildgrid.txt"
-)
-http_and_grpc = pytest.mark.parametrize(
-    "protocol", ["http", pytest.param("grpc", marks=[needs_buildgrid, pytest.mark.nightly])]
-)
+# Paths are relative to the folder of the server. A file appears under its name when it is complete.
+_CONFIGURATION = """\
+daemon off;
+{user}
+pid nginx.pid;
+events {{ worker_connections 1024; }}
+http {{
+  access_log off;
+  log_not_found off;
+  client_max_body_size 0;
+  client_body_temp_path temporary;
+  map_hash_bucket_size 512;
+  map "$http_authorization $request_method" $refusal {{
+    default 401;
+    "~^Bearer {write_token} " "";
+    "~^Bearer {read_token} (GET|HEAD)$" "";
+    "~^Bearer {read_token} " 403;
+  }}
+  server {{
+    listen 127.0.0.1:{port}{tls};
+    root entries;
+    if ($refusal = 401) {{ return 401; }}
+    if ($refusal = 403) {{ return 403; }}
+    location ~ "^/(ac|cas)/[0-9a-f]{{64}}$" {{ dav_methods PUT; create_full_put_path on; }}
+    location / {{ return 404; }}
+  }}
+}}
+"""
 
 
 class Server(NamedTuple):
@@ -72,13 +89,8 @@ class Server(NamedTuple):
 
     def damaged(self) -> list[Path]:
         """The blobs whose content is not that of their name."""
-        # nginx stores cas/HASH, BuildGrid cas/objects/HA/SH.
-        blobs = [path for path in self.entries() if "ac" not in path.parts]
-        return [
-            blob
-            for blob in blobs
-            if not hashlib.sha256(blob.read_bytes()).hexdigest().endswith(blob.name)
-        ]
+        blobs = [path for path in self.entries() if path.parent.name == "cas"]
+        return [b for b in blobs if hashlib.sha256(b.read_bytes()).hexdigest() != b.name]
 
     def clear(self) -> None:
         """Removes all entries."""
@@ -86,62 +98,42 @@ class Server(NamedTuple):
             path.unlink()
 
 
-def run(command: str, folder: Path, *options: str) -> "subprocess.CompletedProcess[str]":
-    """Runs a command of the script; its exit code is not checked."""
-    return subprocess.run(
-        [sys.executable, SCRIPT, command, folder, *options],
-        capture_output=True,
-        text=True,
-        check=False,
+@contextmanager
+def server(folder: Path, *, tls: Path | None = None) -> Iterator[Server]:
+    """A server that runs within the block; `tls` is the stem of the files of `certificate`."""
+    for name in ("entries", "temporary"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+    tokens = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
+    configuration = _CONFIGURATION.format(
+        port=port,
+        read_token=tokens[0],
+        write_token=tokens[1],
+        # Processes of root would become another user, who may not read this folder.
+        user=f"user {pwd.getpwuid(0).pw_name};" if os.getuid() == 0 else "",
+        tls=f' ssl; ssl_certificate "{tls}.pem"; ssl_certificate_key "{tls}.key"' if tls else "",
     )
-
-
-@contextmanager
-def server(folder: Path, protocol: str, *options: str, tls: Path | None = None) -> Iterator[Server]:
-    """A server that runs within the block.
-
-    Args:
-      folder: for its files.
-      protocol: "http", which is scripts/cache_server.py, or "grpc".
-      *options: of the script.
-      tls: stem of the files that `certificate` has written.
-    """
-    if protocol == "grpc":
-        with grpc_server.run(folder, BUILDGRID, tls) as (url, tokens):
-            yield Server(folder, url, *tokens)
-        return
-    if tls:
-        options += ("--certificate", f"{tls}.pem", "--key", f"{tls}.key")
+    file = folder / "nginx.conf"
+    file.touch(0o600)
+    file.write_text(configuration)
+    command = [str(_NGINX), "-p", folder, "-c", "nginx.conf", "-e", "error.log"]
+    process = subprocess.Popen(command, cwd=folder)
     try:
-        process = run("start", folder, "--port", "0", *options)
-        assert process.returncode == 0, process.stderr
-        url = json.loads((folder / "server.json").read_text())["url"]
-        tokens = [(folder / f"{role}-token").read_text().strip() for role in ("read", "write")]
-        yield Server(folder, url, *tokens)
+        end = time.monotonic() + 60
+        while not (folder / "nginx.pid").exists():
+            assert process.poll() is None and time.monotonic() < end
+            time.sleep(0.02)
+        yield Server(folder, f"http{'s' if tls else ''}://127.0.0.1:{port}", *tokens)
     finally:
-        run("stop", folder)
-
-
-@contextmanager
-def tunnel(url: str, authority: Path | None = None, **variables: str) -> Iterator[str]:
-    """The URL of a tunnel to a server; the authority has signed its certificate."""
-    command = [sys.executable, TUNNEL, url, "--port", "0"]
-    command += ["--certificate", str(authority)] if authority else []
-    environ = os.environ | variables
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environ) as process:
-        assert process.stdout is not None
-        yield process.stdout.readline().strip()
         process.terminate()
-    assert process.returncode == 0
+        process.wait()
 
 
 def certificate(stem: Path) -> Path:
-    """Writes a certificate, STEM.pem, and its key, STEM.key.
-
-    It is for the loopback address, and for cache.example, which does not exist.
-    """
-    names = "subjectAltName=IP:127.0.0.1,DNS:cache.example"
-    name = ("-subj", "/CN=cache", "-addext", names)
+    """Writes a certificate for the loopback address, STEM.pem, and its key, STEM.key."""
+    name = ("-subj", "/CN=cache", "-addext", "subjectAltName=IP:127.0.0.1")
     kind = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2")
     files = ("-keyout", f"{stem}.key", "-out", f"{stem}.pem")
     subprocess.run(

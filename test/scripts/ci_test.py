@@ -1,43 +1,14 @@
-"""The steps of continuous integration: the tunnel to a cache, the hit rate that they print, and the
-check of a wheel for CUDA."""
+"""The steps of continuous integration: the hit rate that they print, and the check of a wheel for
+CUDA."""
 
-import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from bazel.pybuild.cache import remote_cache
-from bazel.pybuild.options import Options
 from scripts.ci import check_cuda_wheel, hit_rate, nvidia
 from test.build.tree import ROOT
-from test.cache.servers import certificate, needs_nginx, server
-
-
-@needs_nginx
-def test_a_job_whose_bazel_has_no_tls_gets_a_tunnel(tmp_path: Path):
-    stem = certificate(tmp_path / "known")
-    variables = tmp_path / "variables"
-    with server(tmp_path / "cache", "http", "--public-read", tls=stem) as cache:
-        environ = {
-            **os.environ,
-            "TORCH_XLA_LITE_REMOTE_CACHE": cache.url,
-            "SSL_CERT_FILE": f"{stem}.pem",
-            "GITHUB_ENV": str(variables),
-        }
-        script = ROOT / "scripts" / "ci" / "tunnel.sh"
-        # The tunnel outlives the step, in its process group.
-        with subprocess.Popen([script], env=environ, start_new_session=True) as step:
-            pass
-        try:
-            assert step.returncode == 0
-            name, _, url = variables.read_text().strip().partition("=")
-            assert name == "TORCH_XLA_LITE_REMOTE_CACHE"
-            assert remote_cache.probe(Options(remote_cache=url)).problem == ""
-        finally:
-            os.killpg(step.pid, signal.SIGTERM)
 
 
 def test_the_hit_rate_of_a_build_counts_both_caches():
