@@ -228,7 +228,7 @@ def _in_float64(op: Any, function: Callable[..., Any], sample: Any, dtype: torch
     return rounded(_to_cpu(function(op, sample.transform(cast), None)))
 
 
-# Of these, which of several equal elements is meant is not defined: the position of `dim`.
+# Ops whose choice among equal elements is not defined -> the position of `dim`.
 _WITH_TIES = {"sort": 0, "argsort": 0, "topk": 1, "kthvalue": 1}
 
 

@@ -67,7 +67,7 @@ def _encode(results: Sequence[Result]) -> dict[str, Any]:
         encoded.setdefault("fallbacks", {})[" ".join(fallbacks)] = group
     details: dict[str, str] = {}
     for result in results:
-        # Of equal reasons the first, and of each the beginning.
+        # Equal reasons are kept once, and only their beginnings.
         detail = " ".join(result.detail.split())[:200]
         if result.status not in (*FINE, "accepts") and detail not in details.values():
             details[f"{result.mode} {result.dtype}"] = detail

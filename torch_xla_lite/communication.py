@@ -14,7 +14,7 @@ _KINDS = "all-gather|all-reduce|all-to-all|collective-permute|reduce-scatter|col
 _CALL = re.compile(rf"= (\S.*?) ({_KINDS})(-start)?\(")
 _ARRAY = re.compile(r"(pred|[a-z]+\d+)\w*\[([\d,]*)\]")
 
-# Of the devices of a mesh, those that differ in some axes only, or in a part of an axis.
+# Devices of a mesh that differ in some axes only, or in a part of an axis.
 _ALONG_AXES = re.compile(r"replica_groups=mesh\[(.*?)\] \{(.*?)\}")
 
 # Ops that every device has run on all of the data, and how often.

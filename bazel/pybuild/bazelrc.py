@@ -143,7 +143,7 @@ def known_flags(root: Path, bazel: Path, options: Options, environ: Mapping[str,
     try:
         description = base64.b64decode(process.stdout)
     except binascii.Error:
-        description = b""  # Of a Bazel that does not know the command.
+        description = b""  # This Bazel does not know the command.
     # A FlagCollection of Bazel's bazel_flags.proto: messages whose first field is the name.
     flags = {flag.text(1) for flag in protobuf.Message(description).messages(1)}
     return flags & _FLAGS.keys()

@@ -344,10 +344,10 @@ class _Labels:
 
 def fit(samples: list[Sample]) -> dict[str, Any]:
     """The costs, in microseconds, of the form of costs.json."""
-    # Of some programs torch's own kernels run everything.
+    # Programs that torch's own kernels run alone are left out.
     samples = [sample for sample in samples if sample["sizes"] and sample["compiled"] > 0.005]
     kinds = sorted({kind_of(size[0]) for sample in samples for size in sample["sizes"]})
-    # Of each kind: calls, and elements of operands, of results, multiplications.
+    # The numbers of each kind: calls, elements of operands and of results, multiplications.
     totals = [[sums(sample, kind) for kind in kinds] for sample in samples]
     run = np.array(totals).reshape(len(samples), -1)
     calls = np.array([[kind[0] for kind in sample] for sample in totals])
@@ -396,7 +396,7 @@ def solve(
     num_samples, columns = features.shape
     common = features.reshape(num_samples, -1, width).sum(1)
     matrix = np.hstack([features, common, shared]) / target[:, None]
-    # Of each feature in units in which its part of the samples' costs is about one.
+    # The unit of each feature makes its part of the samples' costs about one.
     scale = np.maximum(matrix.max(0), 1e-30)
     stiff = np.diag([STIFFNESS] * columns + [0.0] * (matrix.shape[1] - columns))
     rows = np.vstack([matrix / scale, stiff])

@@ -38,7 +38,7 @@ import torch
 from scripts.bench import gpu_compiler
 
 LAYERS, LENGTH, WIDTH = 16, 2048, 2048
-# Of tensor parallelism: as many as there are heads of keys.
+# How many devices share a matrix in tensor parallelism: as many as there are heads of keys.
 SHARE = 8
 
 RULES = [

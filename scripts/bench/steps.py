@@ -40,7 +40,7 @@ from scripts.bench import harness
 FORMS = ("ours", "again", "compiled", "backend", "pure", "eager", "inductor", "jax")
 _COMPILED = ("compiled", "backend", "pure")
 THREADS = ("one", "default")
-# Of each kind: the unit, how many of it are a second, and the goal for the ratio.
+# Kind -> its unit, how many of that are a second, and the goal for the ratio.
 KINDS = {"first": ("CPU s", 1, 2.0), "training": ("ms", 1e3, 1.0), "inference": ("ms", 1e3, 1.0)}
 SECONDS = 2.0  # of steps that are measured, and as many before
 LEAST_STEPS = 10

@@ -100,7 +100,7 @@ def set_pending(path: Path, submodules: Mapping[str, str | None]) -> None:
 class Record:
     """What one run changes in one repository; written before each change."""
 
-    name: str  # Of the repository.
+    name: str  # The repository's name.
     path: Path
     run: str
     command: str = ""

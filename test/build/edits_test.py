@@ -250,7 +250,7 @@ def _other_symbol(library: bytes) -> bytes:
 @pytest.mark.nightly
 @pytest.mark.parametrize(
     ("edit", "ran"),
-    # Of a library, only the symbols count: a stand-in has them, and links are linked to that.
+    # Only the symbols of a library count: a stand-in has them, and links are linked to that.
     [(a_comment, _NOTHING), (_other_symbol, {"c10.o", "interface_c10.so"} | _LINKED)],
 )
 def test_another_library_of_torch_compiles_nothing(tree: Nested, edit: Edit, ran: set[str]):

@@ -34,7 +34,7 @@ def test_the_licence_of_what_is_compiled_in_is_appended(part: licenses.Part):
     package = packages.installed([part.package], sys.path)[part.package]
     original = (package.info / "licenses" / part.file).read_text()
     appended = licenses.text(ROOT, _BUILT).partition(f"\n{part.name} (")[2]
-    # Of jaxlib's file the first of many.
+    # The first of many licences in jaxlib's file.
     beginning = original.strip("-\n")[:1000]
     assert beginning in appended
 

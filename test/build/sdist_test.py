@@ -11,7 +11,7 @@ from bazel.pybuild.dist import sdist, sources
 from bazel.pybuild.options import Options
 from test.build.tree import ROOT, copied, source_files
 
-# Of those who keep the project, on their servers.
+# Files of the project's repository that a build does not need.
 _NOT_PACKED = {".ci/run", ".github/workflows/ci.yml", ".gitignore"}
 
 

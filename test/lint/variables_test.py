@@ -18,7 +18,7 @@ _OF_RULES = tuple(
     PREFIX + name for name in re.findall(r'[ \[*{]f?"([A-Z][A-Z0-9_]+)["{]', _SETTINGS)
 )
 
-# Of the system and of other programs, with the meaning that they have everywhere.
+# Variables of the system and of other programs, with their usual meaning.
 _CONVENTIONAL = {
     *("CC", "CONDA_PREFIX", "HOME", "PATH", "TMPDIR", "USER", "USE_BAZEL_VERSION"),
     "XDG_CACHE_HOME",
@@ -70,7 +70,7 @@ def test_only_the_table_reads_the_variables_of_the_build():
     readers = (
         "bazel/pybuild/commands/show_options.py",
         "bazel/pybuild/options.py",
-        # Of the package, whose file it is.
+        # A variable of the package, whose file it is.
         "bazel/pybuild/run_time.py",
     )
     reads = _reads("bazel/pybuild", "setup.py")

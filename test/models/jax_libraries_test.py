@@ -64,7 +64,7 @@ def test_adamw_of_optax_is_that_of_torch():
     assert found == pytest.approx(expected, abs=1e-5)
 
 
-# Of optax: what makes a transformation.
+# The functions of optax that make a transformation.
 TRANSFORMATIONS: dict[str, Callable[[Any], Any]] = {
     "adam": lambda optax: optax.adam(1e-2),
     "adamw, cosine": lambda optax: optax.adamw(optax.cosine_decay_schedule(0.1, 10)),
@@ -209,7 +209,7 @@ SEQUENCES = jnp.linspace(-1, 1, 2 * 5 * 8).reshape(2, 5, 8)
 TOKENS = jnp.arange(10).reshape(2, 5) % 7
 
 
-# Of kinds that models of images, sequences and translation have.
+# Layers that models of images, sequences and translation have.
 LINEN: dict[str, tuple[Callable[[Any], Any], jax.Array]] = {
     "convolution": (lambda nn: nn.Conv(4, (3, 3)), IMAGES),
     "strided convolution": (lambda nn: nn.Conv(4, (3, 3), (2, 2), padding=[(1, 1)] * 2), IMAGES),

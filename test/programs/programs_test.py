@@ -33,7 +33,7 @@ from torch_xla_lite.compiler import costs
 
 _LIBRARIES = {plots: "matplotlib", prompt: "IPython", trainer: "transformers"}
 
-# Of each the steps of a short run, and the microseconds that these cost by the model.
+# Program -> steps of a short run, and the microseconds that they cost by the model.
 PROGRAMS = {
     cnn: (3, 1407),
     custom_op: (4, 97),

@@ -16,7 +16,7 @@ from scripts.bench import gpu_compiler
 from torch_xla_lite.compiler import tracing
 from torch_xla_lite.lowering.base import target
 
-# Of the database of ops, each a test: what ends the process ends one of them.
+# Each part of the database of ops is a test: what ends the process ends one of them.
 PARTS = 16
 
 # A GPU on paper has no kernels, neither CUDA's nor those of this project, and calls no Python.

@@ -11,7 +11,7 @@ from bazel.pytest_plugin import mostly_nightly
 from scripts import op_coverage, op_results
 from scripts.op_results import Job, Result
 
-# Of each family one, and the modes of each dtype that tell most: bazel test must not take long.
+# One op of each family, in the modes and dtypes that tell most: bazel test must not take long.
 OPS = ("add", "cumsum", "gather", "index_put", "matmul", "nn_functional_ctc_loss", "sum", "where")
 MODES = [
     *(("forward", dtype) for dtype in op_results.DTYPES),

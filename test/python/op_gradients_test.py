@@ -28,7 +28,7 @@ DAILY = (
     *("nn_functional_conv_transpose2d", "sgn", "sort"),
 )
 SAMPLES = 2
-# Of the database, each a test.
+# Parts of the database, each a test.
 PARTS = 16
 
 # What errors say about refusals.

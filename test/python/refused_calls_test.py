@@ -27,7 +27,7 @@ def generator(x: torch.Tensor) -> torch.Generator:
     return torch.Generator(x.device)
 
 
-# Of two matrices of different dtypes.
+# Calls with two matrices of different dtypes.
 MIXED = {
     "mm": lambda a, b: a @ b,
     "mm of three dimensions": lambda a, b: a[None] @ b,
@@ -62,7 +62,7 @@ def test_tensors_of_two_dtypes_raise(op, dtypes):
         op(a.jax(), b.jax())
 
 
-# Of two matrices of floats.
+# Calls with two matrices of floats.
 MIXED_FLOATS = {
     "conv1d": lambda a, b: F.conv1d(a[None], b[None]),
     "conv1d with a bias": lambda a, b: F.conv1d(a[None], a[None], b[0, :1]),
@@ -380,7 +380,7 @@ def test_an_op_in_place_does_not_make_its_tensor_larger(name, is_view, sizes):
 
 # --- convolutions ---------------------------------------------------------------------------------
 
-# Of an image [2, 4, 6 ...] and a weight [4, 4, 3 ...].
+# Calls with an image [2, 4, 6 ...] and a weight [4, 4, 3 ...].
 REFUSED_CONVOLUTIONS = {
     "negative padding": lambda op, x, w: op(x, w, padding=-1),
     "a kernel without elements": lambda op, x, w: op(x, w[..., :0]),
@@ -469,7 +469,7 @@ def assign(x: torch.Tensor, indices: object, value: object) -> torch.Tensor:
     return x
 
 
-# Of a matrix [3, 2].
+# Calls with a matrix [3, 2].
 REFUSED_INDICES = {
     "a mask of one row": lambda x: assign(x, mask(x, 1), 1),
     "a mask of one column": lambda x: assign(x, mask(x, 3, 1), 1.0),

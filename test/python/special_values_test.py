@@ -21,7 +21,7 @@ VALUES = {
     torch.int32: (0, 1, 2, 3, 7, 31, 32, 33, 65536, _LARGEST, -1, -2, -7, -32, ~_LARGEST),
 }
 
-# Of the database: how many ops the interpreter computes with its own kernels.
+# How many ops of the database the interpreter computes with its own kernels.
 NUM_COMPARED = {torch.float32: 560, torch.int32: 330}
 
 # What may differ, and why.

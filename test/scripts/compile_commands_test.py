@@ -31,7 +31,7 @@ lite_cc_test(
     deps = [":one"],
 )
 """
-# Of torch, pybind11, Python, XLA and this tree.
+# Headers of torch, pybind11, Python, XLA and this tree.
 _THREE = """\
 #include "torch/csrc/utils/pybind.h"
 #include "torch_xla_lite/three.h"

@@ -317,7 +317,7 @@ def test_folders_and_links_that_developers_have_break_no_query(built: Nested):
     for place in places:
         place.mkdir(parents=True)
         (place / "BUILD.bazel").write_text("fail('read')\n")
-    # Of a tree that was renamed.
+    # A link of a tree that was renamed.
     (built.root / "bazel-earlier-name").symlink_to(places[0])
     try:
         built.develop()

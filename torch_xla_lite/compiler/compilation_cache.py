@@ -191,7 +191,7 @@ def store(key: str | None, program: Program) -> None:
     except Exception:
         return
     header = {
-        # Of each executable: its size in bytes, how many arrays it takes and gives.
+        # For each executable its size in bytes, and how many arrays it takes and gives.
         "executables": [
             (len(data), takes.num_leaves, gives.num_leaves) for data, takes, gives in serialized
         ],

@@ -209,7 +209,7 @@ def _fused(
 ) -> Callable[..., tuple[jax.Array, jax.Array]] | None:
     """Attention and its logsumexp in one kernel, which stores no scores; None if there is none.
 
-    The kernel is cuDNN's, which has other ideas of masks, and of rows without a key.
+    The kernel is cuDNN's, which treats masks, and rows without a key, in another way.
     """
     if bias is not None or (is_causal and query.shape[2] != key_.shape[2]):
         return None

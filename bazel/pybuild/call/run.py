@@ -101,7 +101,7 @@ def _call(
     """
     for file in command.written:
         file.parent.mkdir(parents=True, exist_ok=True)
-        # Of an earlier build.
+        # A file of an earlier build.
         file.unlink(missing_ok=True)
     if command.written and command.caching:
         command.written[0].touch(0o600)

@@ -184,7 +184,7 @@ def install(root: Path, site: Path, commands: Path, version: str | None = None) 
     described = metadata.read(root, version)
     for other in installed(site):
         remove(other)
-    # Of an earlier form of this install; Bazel would find the package's BUILD files there again.
+    # The folder of an earlier form of this install: Bazel would find BUILD files there again.
     remove(root / ".editable")
     folder = site / described.folder
     # The .dist-info folder comes last, so that a complete one proves a complete install.

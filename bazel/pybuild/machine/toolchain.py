@@ -98,7 +98,7 @@ def inspect(environ: Mapping[str, str]) -> Toolchain:
         _run(found, "--version")
     linked = [file for file in answers[-len(_LINKED) :] if file.is_file()]
     contents = [program, *present, *linked]
-    # Of the commands that the compiler would run, the options; it chooses the names of some files.
+    # The options of the commands that the compiler would run; it chooses the names of some files.
     defaults = _run(program, "-###", "-x", "c++", "/dev/null", "-shared", "-o", "/dev/null")
     options = " ".join(word for word in defaults.split() if "/" not in word)
     headers = _run(program, "-E", "-dD", "-std=c++20", "-x", "c++", "-", text=_HEADERS)

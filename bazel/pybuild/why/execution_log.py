@@ -68,7 +68,7 @@ def read(file: Path) -> Iterator[Spawn]:
             known[value] = message.text(1), f"-> {target}" if target else message.message(2).text(1)
         return known[value]
 
-    # Of SpawnExec in Bazel's spawn.proto, the fields.
+    # The fields of SpawnExec in Bazel's spawn.proto.
     for spawn in protobuf.messages(content):
         outputs = spawn.texts(5)
         yield Spawn(

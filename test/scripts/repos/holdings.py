@@ -36,7 +36,7 @@ class Checkout(NamedTuple):
     """One work tree; paths of files are relative to it."""
 
     head: str  # The content of HEAD.
-    tree: dict[str, File]  # Of HEAD's commit.
+    tree: dict[str, File]  # The files of HEAD's commit.
     index: dict[tuple[str, str], tuple[str, ...]]  # By path and stage: flag, mode and blob.
     files: dict[str, File]  # On disk.
 
