@@ -15,8 +15,14 @@ _SCHEMA = "update-repos/2"
 
 def safe(text: str) -> str:
     """A text in one line that a terminal may get: without credentials and control characters."""
-    text = git.redact(text)
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return "".join(c if c.isprintable() else _escaped(c) for c in git.redact(text))
+
+
+def _escaped(character: str) -> str:
+    """As a shell's $'...' takes it; a byte that is no UTF-8 is a surrogate here."""
+    if "\udc80" <= character <= "\udcff":
+        return f"\\x{ord(character) - 0xDC00:02x}"
+    return character.encode("unicode_escape").decode()
 
 
 class Output:

@@ -12,6 +12,10 @@ FILE = Path(__file__).resolve().parents[1] / "repositories.toml"
 
 # Words of the command line, which cannot be names of repositories.
 COMMANDS = ("status", "undo")
+_KINDS = {
+    **{list: "a list of strings", dict: "a table", str: "a string"},
+    **{bool: "true or false", int: "a whole number", float: "a number"},
+}
 _TOP = {"default": list, "settings": dict, "repository": dict}
 
 
@@ -76,9 +80,7 @@ def _check(values: Mapping[str, Any], kinds: Mapping[str, type], of: str) -> Non
         parts = value.values() if isinstance(value, dict) else value
         is_nested = isinstance(value, (list, dict)) and key not in ("settings", "repository")
         if not is_kind or (is_nested and not all(isinstance(part, str) for part in parts)):
-            word = {list: "a list of strings", dict: "a table", bool: "true or false"}
-            wanted = word.get(kinds[key], "a string" if kinds[key] is str else "a number")
-            raise UsageError(f"{of}: {key} = {value!r} must be {wanted}.")
+            raise UsageError(f"{of}: {key} = {value!r} must be {_KINDS[kinds[key]]}.")
 
 
 def _in_order(entries: Mapping[str, Entry], default: list[str], source: Path) -> dict[str, Entry]:

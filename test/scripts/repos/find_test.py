@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from bazel.pytest_plugin import mostly_nightly
 from test.scripts.repos.world import Ran, World, needs_rights
 
 
@@ -20,7 +21,9 @@ def test_a_configured_path_comes_first(world: World):
     assert (one["path"], one["found"]) == (str(other.path), "configured")
 
 
-@pytest.mark.parametrize("place", ["usual", "../usual", "inner/usual"])
+@pytest.mark.parametrize(
+    "place", mostly_nightly(["usual", "../usual", "inner/usual"], ["../usual"])
+)
 def test_usual_places_around_the_project_come_next(world: World, place: str):
     clone = world.unconfigured(place, folders=["usual", "inner/usual"])
     one = _run(world).one()
@@ -39,6 +42,7 @@ def test_others_are_found_by_the_address_of_a_remote_and_the_usual_place_is_name
     assert f"a: {usual.path} is at a usual place too, but no remote of it is the upstream" in out
 
 
+@pytest.mark.nightly
 def test_a_usual_place_without_the_remote_is_taken_when_there_is_no_other(world: World):
     clone = world.unconfigured("usual")
     clone.git("remote", "remove", "origin")
@@ -47,13 +51,14 @@ def test_a_usual_place_without_the_remote_is_taken_when_there_is_no_other(world:
     assert "no remote is file://" in one["reason"]
 
 
+@pytest.mark.nightly
 def test_a_worktree_is_found_by_the_address_of_its_repository(world: World):
     clone = world.unconfigured("deep/er/than/that/clone")
     clone.git("worktree", "add", "-q", str(world.folder / "src" / "tree"))
     assert _run(world).one()["path"] == str(world.folder / "src" / "tree")
 
 
-@pytest.mark.parametrize("optional", [False, True])
+@pytest.mark.parametrize("optional", mostly_nightly([False, True], [False]))
 def test_one_that_is_nowhere_is_named_with_the_command_that_clones_it(world: World, optional: bool):
     url = "https://example.invalid/me/a.git"
     world.table["a"] = {"upstream": [url], "folders": ["a"], "optional": optional}
@@ -64,6 +69,7 @@ def test_one_that_is_nowhere_is_named_with_the_command_that_clones_it(world: Wor
     assert ran.one()["remedy"] == [f"git clone --recursive {url} {place}"]
 
 
+@pytest.mark.nightly
 def test_a_path_without_a_repository_is_a_usage_error(world: World):
     world.table["a"] = {"path": str(world.folder)}
     ran = _run(world)
@@ -115,6 +121,7 @@ def test_a_worktree_of_a_bare_repository_and_a_git_folder_elsewhere_are_updated(
     assert (world.run("undo").code, clone.head, tree.head) == (0, old, old)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["a\nb'$(id)", "a\u2028b", "-a"])
 def test_unusual_names_of_folders_do_no_harm(world: World, name: str):
     server, clone = world.pair(name)
@@ -128,6 +135,7 @@ def _url(world: World, name: str) -> dict[str, object]:
     return {"upstream": json.loads(json.dumps(world.table[name]["upstream"]))}
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("where", ["local", "global", "included"])
 def test_an_address_that_git_rewrites_is_found(world: World, where: str):
     clone = world.unconfigured("my-own-name")
@@ -141,6 +149,7 @@ def test_an_address_that_git_rewrites_is_found(world: World, where: str):
     assert _run(world).one()["path"] == str(clone.path)
 
 
+@pytest.mark.nightly
 def test_a_repository_inside_another_is_not_its_local_work(world: World):
     server, outer = world.pair("outer")
     inner = world.clone(world.server("inner"), "outer/inner")
@@ -152,7 +161,7 @@ def test_a_repository_inside_another_is_not_its_local_work(world: World):
 
 
 @needs_rights
-@pytest.mark.parametrize("words", [["status"], ["undo", "--list"]], ids=str)
+@pytest.mark.parametrize("words", mostly_nightly([["status"], ["undo", "--list"]], [["status"]]))
 def test_neighbours_that_may_not_be_read_or_are_damaged_are_ignored(world: World, words: list[str]):
     world.unconfigured("my-own-name")
     for name, content in (("usual", "\0" * 60), ("next", "junk\xff"), ("third", "gitdir: ")):

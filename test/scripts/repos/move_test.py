@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from bazel.pytest_plugin import mostly_nightly
 from test.build.shell import program
 from test.scripts.repos.world import Ran, Repo, World, needs_rights, wait_for_orphans
 
@@ -29,7 +30,7 @@ def clone(world: World) -> Repo:
     return clone
 
 
-@pytest.mark.parametrize("words", [[], ["undo"]], ids=["run", "undo"])
+@pytest.mark.parametrize("words", mostly_nightly([[], ["undo"]], [[]]))
 def test_a_locked_branch_changes_nothing(world: World, clone: Repo, words: list[str]):
     assert not words or world.run().code == 0
     clone.write(".git/refs/heads/main.lock", "")
@@ -39,20 +40,17 @@ def test_a_locked_branch_changes_nothing(world: World, clone: Repo, words: list[
     assert (ran.one()["branch"], ran.json["run"] if not words else None) == ("main", None)
 
 
-@pytest.mark.parametrize("old", ["old\n", "new\n"])
-def test_a_filter_that_is_missing_is_reported_and_changes_nothing(
-    world: World, clone: Repo, old: str
-):
+def test_a_filter_that_is_missing_is_reported_and_changes_nothing(world: World, clone: Repo):
     clone.git("config", "filter.lfs.smudge", "no-such-lfs")
     clone.git("config", "filter.lfs.required", "true")
-    clone.write("mine", old)
+    clone.write("mine", "new\n")
     before = clone.everything()
     ran = world.run()
     assert (ran.code, ran.one()["status"], clone.everything()) == (1, "failed", before)
     assert "no-such-lfs" in ran.one()["reason"]
 
 
-@pytest.mark.parametrize("says", ["echo git-lfs was not found >&2; ", ""])
+@pytest.mark.parametrize("says", mostly_nightly(["echo git-lfs was not found >&2; ", ""], [""]))
 def test_a_hook_that_fails_after_the_move_is_reported_and_stops_nothing(
     world: World, clone: Repo, says: str
 ):
@@ -66,6 +64,7 @@ def test_a_hook_that_fails_after_the_move_is_reported_and_stops_nothing(
     assert (world.run("undo").code, clone.everything()) == (0, before)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("option", "refuses", "reason"),
     [
@@ -85,6 +84,7 @@ def test_a_commit_that_git_refuses_to_make_is_reported_and_changes_nothing(
     assert reason in ran.one()["reason"]
 
 
+@pytest.mark.nightly
 def test_a_hook_that_hangs_is_waited_for_until_the_second_interrupt_and_undo_restores(
     world: World, clone: Repo, tmp_path: Path
 ):
@@ -106,6 +106,7 @@ def test_a_hook_that_hangs_is_waited_for_until_the_second_interrupt_and_undo_res
     assert (world.run("undo").code, clone.everything()) == (0, before)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("late", ["git commit -q --allow-empty -m late", "git switch -q other"])
 def test_what_a_person_does_while_a_rebase_is_prepared_stays(world: World, clone: Repo, late: str):
     mine = clone.commit_on_feature()
@@ -119,6 +120,7 @@ def test_what_a_person_does_while_a_rebase_is_prepared_stays(world: World, clone
     assert clone.git("status", "--porcelain") == ""
 
 
+@pytest.mark.nightly
 def test_a_record_that_cannot_be_written_after_the_move_hides_nothing(world: World, clone: Repo):
     before = clone.everything()
     clone.hook("post-merge", "cd .git/update-repos && for f in *.json; do mkdir .$f.new; done")
@@ -130,7 +132,7 @@ def test_a_record_that_cannot_be_written_after_the_move_hides_nothing(world: Wor
 
 
 @needs_rights
-@pytest.mark.parametrize("how", ["plain", "undo"])
+@pytest.mark.parametrize("how", mostly_nightly(["plain", "undo"], ["plain"]))
 def test_a_folder_that_may_not_be_written_is_not_half_updated(world: World, how: str):
     server, clone = world.pair(files=dict.fromkeys(("d/changed", "d/removed"), "old\n"))
     server.git("rm", "-q", "d/removed")
@@ -143,18 +145,6 @@ def test_a_folder_that_may_not_be_written_is_not_half_updated(world: World, how:
     assert ran.one()["reason"] == "in the way: d (a folder that may not be written)"
 
 
-@needs_rights
-def test_files_that_git_only_warns_of_are_named(world: World):
-    server, clone = world.pair(files={"d/file": "old\n"})
-    server.commit(".gitattributes", "a.bin filter=x\n")
-    server.commit("a.bin")
-    server.commit("d/file")
-    clone.git("config", "filter.x.smudge", f"chmod 555 '{clone.path}/d'; cat")
-    ran = world.run(as_a_user=True)
-    assert (ran.code, ran.one()["status"]) == (1, "failed")
-    assert "unable to unlink old 'd/file'" in ran.one()["reason"]
-
-
 def _fetch_slowly(world: World, clone: Repo, meanwhile: str) -> None:
     """Does something while a second repository is fetched."""
     server_b, b = world.pair("b")
@@ -164,6 +154,7 @@ def _fetch_slowly(world: World, clone: Repo, meanwhile: str) -> None:
     world.settings["jobs"] = 1
 
 
+@pytest.mark.nightly
 def test_a_default_branch_that_is_checked_out_meanwhile_stays(world: World):
     server, clone = world.pair()
     clone.git("switch", "-q", "-c", "feature")
@@ -175,6 +166,7 @@ def test_a_default_branch_that_is_checked_out_meanwhile_stays(world: World):
     assert "main was checked out meanwhile" in one["reason"]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("is_new", [False, True])
 def test_a_file_that_the_user_writes_meanwhile_stays(world: World, is_new: bool):
     server, clone = world.pair(files={} if is_new else {"file": "old\n"})
@@ -209,6 +201,7 @@ def _can_mount() -> bool:
     return bool(tried) and tried.returncode == 0
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(not _can_mount(), reason="no file system can be mounted here")
 @pytest.mark.parametrize("free", [0, 100_000, 3_500_000], ids=["", "fetch", "checkout"])
 def test_a_full_disk_is_named_and_is_no_problem_of_the_network(world: World, free: int):
@@ -242,16 +235,3 @@ def test_files_that_git_wrote_half_before_the_disk_was_full_are_removed(world: W
     ran = world.run(**world.wrapped_git(_SMALL_DISK))
     assert (ran.code, ran.one()["status"], clone.everything()) == (1, "failed", before)
     assert world.run().code == 0
-
-
-def test_a_rebase_of_a_run_that_was_killed_is_removed_and_no_worktree_of_the_user(world: World):
-    server, clone = world.pair()
-    clone.commit_on_feature()
-    server.commit()
-    clone.git("worktree", "add", "-q", "--detach", "../my-tree")
-    shutil.rmtree(clone.path.parent / "my-tree")
-    name = "update-repos-tree"
-    clone.git("worktree", "add", "-q", "--detach", f".git/update-repos/{name}")
-    assert world.run("--rebase").code == 0
-    trees = clone.git("worktree", "list", "--porcelain")
-    assert (name in trees, "my-tree" in trees) == (False, True)

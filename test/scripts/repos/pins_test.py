@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import pytest
 
+from bazel.pytest_plugin import mostly_nightly
 from test.scripts.repos.world import Repo, World
 
 
@@ -35,6 +36,7 @@ def test_a_pinned_repository_stops_at_its_pin(world: World, torch: Pinned):
     assert world.run("--pinned").one("torch")["status"] == "current"
 
 
+@pytest.mark.nightly
 def test_a_repository_past_its_pin_stays_and_is_reported(world: World, torch: Pinned):
     pinned, new = torch.server.commit(), torch.server.commit()
     world.run()
@@ -44,6 +46,7 @@ def test_a_repository_past_its_pin_stays_and_is_reported(world: World, torch: Pi
     assert ran.one("torch")["remedy"] == [f"git -C {torch.clone.path} switch --detach {pinned}"]
 
 
+@pytest.mark.nightly
 def test_a_detached_head_at_the_pin_is_fine(world: World, torch: Pinned):
     pinned = torch.server.commit()
     torch.server.commit()
@@ -54,18 +57,19 @@ def test_a_detached_head_at_the_pin_is_fine(world: World, torch: Pinned):
     assert torch.clone.head == pinned
 
 
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
-        (None, "wheel has no .torch_commit"),
-        ("release/2.9\n", "names no commit"),
-        ("# nothing\n", "names no commit"),
-        ("0123456789012345678901234567890123456789\n", "cannot be fetched"),
-    ],
-)
+_WRONG = [
+    (None, "wheel has no .torch_commit"),
+    ("release/2.9\n", "names no commit"),
+    ("# nothing\n", "names no commit"),
+    ("0123456789012345678901234567890123456789\n", "cannot be fetched"),
+]
+
+
+@pytest.mark.parametrize("case", mostly_nightly(_WRONG, _WRONG[3:]))
 def test_a_pin_that_cannot_be_respected_is_named(
-    world: World, torch: Pinned, content: str | None, reason: str
+    world: World, torch: Pinned, case: tuple[str | None, str]
 ):
+    content, reason = case
     old = torch.clone.head
     torch.server.commit()
     if content is not None:
@@ -75,6 +79,7 @@ def test_a_pin_that_cannot_be_respected_is_named(
     assert reason in ran.one("torch")["reason"]
 
 
+@pytest.mark.nightly
 def test_commands_name_the_pinned_commit(world: World, torch: Pinned):
     pinned = torch.server.commit()
     torch.pin(pinned)
@@ -86,6 +91,7 @@ def test_commands_name_the_pinned_commit(world: World, torch: Pinned):
     ]
 
 
+@pytest.mark.nightly
 def test_pins_chain(world: World):
     a, in_a = world.pair("a")
     b, in_b = world.pair("b", pins={"a": "pin"})

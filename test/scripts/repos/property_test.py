@@ -25,7 +25,7 @@ from test.scripts.repos import holdings
 from test.scripts.repos.world import World, wait_for_orphans
 
 _IS_NIGHTLY = os.environ.get("NIGHTLY_TESTS") == "1"
-_EXAMPLES = int(os.environ.get("UPDATE_REPOS_EXAMPLES", 100 if _IS_NIGHTLY else 8))
+_EXAMPLES = int(os.environ.get("UPDATE_REPOS_EXAMPLES", 100 if _IS_NIGHTLY else 5))
 pytestmark = [pytest.mark.nightly] if _IS_NIGHTLY else []
 
 # Both sides start with a file f, a folder d, a link l, and a submodule s with a submodule t.

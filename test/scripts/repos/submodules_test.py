@@ -4,6 +4,7 @@ import shutil
 
 import pytest
 
+from bazel.pytest_plugin import mostly_nightly
 from test.scripts.repos.world import Nest, Repo, World
 
 
@@ -46,6 +47,7 @@ def test_a_new_submodule_is_cloned_with_what_is_in_it_and_undo_takes_it_away(
 _HIDE = "git update-index --skip-worktree README"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "work",
     [
@@ -67,6 +69,7 @@ def test_undo_leaves_a_new_submodule_in_which_a_person_works(world: World, nest:
     assert "submodule second has local work and stays" in ran.one()["notes"]
 
 
+@pytest.mark.nightly
 def test_a_new_submodule_is_left_out_where_others_are(world: World):
     leaf, top = world.server("leaf"), world.server("a")
     top.add_submodule(leaf, "first")
@@ -77,6 +80,7 @@ def test_a_new_submodule_is_left_out_where_others_are(world: World):
     assert f"git -C {clone.path} submodule update --init -- second" in ran.one()["notes"][0]
 
 
+@pytest.mark.nightly
 def test_a_submodule_that_is_gone_upstream_stays_and_its_commits_are_kept_when_it_comes_back(
     world: World, nest: Nest
 ):
@@ -91,6 +95,7 @@ def test_a_submodule_that_is_gone_upstream_stays_and_its_commits_are_kept_when_i
     assert mine in nest.in_middle.git("for-each-ref", "refs/update-repos", "--format=%(objectname)")
 
 
+@pytest.mark.nightly
 def test_a_submodule_with_the_name_of_one_that_is_gone_does_not_take_its_git_folder(
     world: World, nest: Nest
 ):
@@ -129,7 +134,7 @@ _WORK = {
 }
 
 
-@pytest.mark.parametrize("work", _WORK)
+@pytest.mark.parametrize("work", mostly_nightly(_WORK, [*_WORK][:1]))
 def test_local_work_in_a_submodule_stops_its_repository_if_upstream_moves_it(
     world: World, nest: Nest, work: str
 ):
@@ -144,15 +149,18 @@ def test_local_work_in_a_submodule_stops_its_repository_if_upstream_moves_it(
     assert [repo.everything() for repo in (nest.in_middle, nest.in_leaf)] == before
 
 
-@pytest.mark.parametrize("replace", ["echo new > middle", "mkdir middle; echo new > middle/file"])
-@pytest.mark.parametrize("holds", ["exclude precious", "own_git_folder ../middle", "exit 0"])
+_REPLACE = ["echo new > middle", "mkdir middle; echo new > middle/file"]
+
+
+@pytest.mark.parametrize("replace", mostly_nightly(_REPLACE, _REPLACE[:1]))
+@pytest.mark.parametrize("holds", mostly_nightly(["exclude precious", "own_git", ""], [""]))
 def test_a_submodule_that_becomes_something_else_is_not_removed_with_what_is_in_it(
     world: World, nest: Nest, replace: str, holds: str
 ):
     if "own_git" in holds:
         nest.clone.shell("rm -r middle/leaf; mkdir middle/leaf; own_git_folder middle")
     else:
-        nest.in_middle.shell(holds)
+        nest.in_middle.shell(holds or "true")
         nest.in_middle.write("precious", "mine\n")
     nest.top.shell(f"git rm -qr middle; {replace}; git add -A; git commit -qm replaced")
     files = nest.clone.files()
@@ -161,6 +169,7 @@ def test_a_submodule_that_becomes_something_else_is_not_removed_with_what_is_in_
     assert "middle" in ran.one()["files"][0]
 
 
+@pytest.mark.nightly
 def test_an_ignored_file_in_a_submodule_is_not_overwritten(world: World, nest: Nest):
     nest.in_middle.shell("exclude theirs; echo precious > theirs")
     nest.middle.commit("theirs")
@@ -170,6 +179,7 @@ def test_an_ignored_file_in_a_submodule_is_not_overwritten(world: World, nest: N
     assert "submodule middle: in the way: theirs" in ran.one()["reason"]
 
 
+@pytest.mark.nightly
 def test_a_submodule_set_to_another_kind_of_update_is_left_alone(world: World, nest: Nest):
     nest.clone.git("config", "submodule.middle.update", "none")
     old = nest.in_middle.head
@@ -181,6 +191,7 @@ def test_a_submodule_set_to_another_kind_of_update_is_left_alone(world: World, n
     )
 
 
+@pytest.mark.nightly
 def test_a_commit_that_only_another_address_has_is_fetched_from_there(world: World, nest: Nest):
     other = world.repo(world.folder / "servers" / "other")
     nest.leaf.git("clone", "-q", ".", str(other.path))
@@ -211,6 +222,7 @@ def test_submodules_left_behind_are_taken_up_after_other_runs(world: World, nest
     assert _everything(nest) == before
 
 
+@pytest.mark.nightly
 def test_a_submodule_that_a_person_moved_meanwhile_is_theirs(world: World, nest: Nest):
     nest.advance()
     with nest.middle.gone():
@@ -221,6 +233,7 @@ def test_a_submodule_that_a_person_moved_meanwhile_is_theirs(world: World, nest:
     assert (ran.code, ran.one()["status"], nest.in_middle.head) == (1, "skipped", mine)
 
 
+@pytest.mark.nightly
 def test_a_clone_of_a_submodule_that_stopped_half_way_is_finished_and_keeps_files_of_the_user(
     world: World,
 ):
@@ -250,15 +263,16 @@ _HOSTILE = [
 
 
 @pytest.mark.parametrize(
-    ("name", "path", "is_known"),
-    [
-        *((*pair, False) for pair in _HOSTILE),
-        *((*pair, True) for pair in (_HOSTILE[0], _HOSTILE[5])),
-    ],
+    "case",
+    mostly_nightly(
+        [(*pair, is_known) for is_known in (True, False) for pair in _HOSTILE],
+        [(*_HOSTILE[0], True), (*_HOSTILE[5], False)],
+    ),
 )
 def test_a_submodule_whose_name_or_path_leads_elsewhere_is_refused(
-    world: World, name: str, path: str, is_known: bool
+    world: World, case: tuple[str, str, bool]
 ):
+    name, path, is_known = case
     lib, server = world.server("lib"), world.server("a")
     old, new = lib.head, lib.commit()
     victim = world.init(world.folder / "src" / "victim")
@@ -278,20 +292,3 @@ def test_a_submodule_whose_name_or_path_leads_elsewhere_is_refused(
     assert (ran.code, ran.one()["status"], clone.head) == (1, "skipped", before[0])
     assert "has a name or path that leads elsewhere" in ran.one()["reason"]
     assert (victim.everything(), world.repo(victim.path / "lib").everything()) == before[1:]
-
-
-@pytest.mark.nightly
-def test_two_hundred_submodules_follow(world: World):
-    leaf, top = world.server("leaf"), world.server("a")
-    old, new = leaf.head, leaf.commit()
-    text = '[submodule "m{0}"]\n\tpath = m{0}\n\turl = file://{1}\n'
-    top.write(".gitmodules", "".join(text.format(i, leaf.path) for i in range(200)))
-    for commit in (old, new):
-        top.git("add", ".gitmodules")
-        listed = "".join(f"160000 {commit}\tm{i}\n" for i in range(200))
-        top.git("update-index", "--index-info", text=listed)
-        top.git("commit", "-q", "-m", "record")
-        if commit == old:
-            clone = world.clone(top, "a", "--recursive", "--jobs=4")
-    assert (world.run().code, clone.git("status", "--porcelain")) == (0, "")
-    assert world.repo(clone.path / "m199").head == new

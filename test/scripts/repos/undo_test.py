@@ -34,6 +34,7 @@ def test_undo_names_a_run_and_the_list_has_what_moved(world: World):
     assert world.run("undo").code == 2
 
 
+@pytest.mark.nightly
 def test_an_undo_can_be_undone_by_its_name(world: World):
     server, clone = world.pair()
     server.commit()
@@ -67,6 +68,7 @@ def test_undo_leaves_local_work_that_is_in_the_way(world: World, hidden: str):
     assert "in the way: file" in ran.one()["reason"]
 
 
+@pytest.mark.nightly
 def test_undo_moves_a_branch_that_is_not_checked_out_any_more(world: World):
     server, clone = world.pair()
     old = clone.head
@@ -77,6 +79,7 @@ def test_undo_moves_a_branch_that_is_not_checked_out_any_more(world: World):
     assert (clone.git("rev-parse", "main"), clone.branch) == (old, "feature")
 
 
+@pytest.mark.nightly
 def test_undo_does_not_move_a_branch_that_is_rebased(world: World):
     server, clone = world.pair()
     server.commit("p")
@@ -89,6 +92,7 @@ def test_undo_does_not_move_a_branch_that_is_rebased(world: World):
     assert ran.one()["reason"] == "rebase in progress"
 
 
+@pytest.mark.nightly
 def test_old_runs_are_forgotten_by_count_except_those_of_other_worktrees(world: World):
     server, clone = world.pair()
     tree = world.repo(clone.path.parent / "tree")
@@ -113,6 +117,7 @@ _DAMAGES: tuple[str | dict[str, object], ...] = (
 )
 
 
+@pytest.mark.nightly
 def test_damaged_records_and_repositories_are_named_and_the_others_are_undone(world: World):
     pairs = {f"a{number}": world.pair(f"a{number}") for number in range(len(_DAMAGES))}
     (server, sound), (other, broken) = world.pair("sound"), world.pair("broken")
@@ -137,6 +142,7 @@ def test_damaged_records_and_repositories_are_named_and_the_others_are_undone(wo
         assert said == ("skipped", True, "main")
 
 
+@pytest.mark.nightly
 def test_an_interrupt_lets_the_undo_of_one_repository_end_and_begins_no_other(world: World):
     (server_a, a), (server_b, b) = world.pair("a"), world.pair("b")
     old_a, old_b, new = a.head, b.head, server_a.commit()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from bazel.pytest_plugin import mostly_nightly
 from test.scripts.repos.world import World
 
 
@@ -54,7 +55,7 @@ def test_nothing_to_do_takes_eight_calls_of_git_for_a_repository(world: World):
     assert verbs == sorted(["version", *2 * each])
 
 
-@pytest.mark.parametrize("option", ["--dry-run", "--plan"])
+@pytest.mark.parametrize("option", mostly_nightly(["--dry-run", "--plan"], ["--plan"]))
 def test_a_plan_changes_no_ref_but_remote_tracking_ones(world: World, option: str):
     server, clone = world.pair()
     new, before = server.commit(), clone.refs(tracking=False)
@@ -65,6 +66,7 @@ def test_a_plan_changes_no_ref_but_remote_tracking_ones(world: World, option: st
     assert ran.one()["status"] == ("planned" if fetched else "current")
 
 
+@pytest.mark.nightly
 def test_a_dry_run_and_status_need_no_server_and_say_so(world: World):
     server, clone = world.pair()
     clone.write("mine")
@@ -83,7 +85,7 @@ def test_a_feature_branch_stays_and_the_default_branch_beside_it_moves(world: Wo
     assert (one["status"], "--rebase or --merge" in one["reason"]) == ("updated", True)
 
 
-@pytest.mark.parametrize("how", ["rebase", "merge"])
+@pytest.mark.parametrize("how", mostly_nightly(["rebase", "merge"], ["merge"]))
 def test_a_feature_branch_is_integrated_on_request(world: World, how: str):
     server, clone = world.pair()
     clone.commit_on_feature()
@@ -94,7 +96,9 @@ def test_a_feature_branch_is_integrated_on_request(world: World, how: str):
     assert clone.git("status", "--porcelain") == ""
 
 
-@pytest.mark.parametrize("options", [["--rebase"], ["--merge"], ["--rebase", "--plan"]], ids=str)
+@pytest.mark.parametrize(
+    "options", mostly_nightly([["--rebase"], ["--merge"], ["--rebase", "--plan"]], [["--rebase"]])
+)
 def test_a_conflict_changes_nothing_and_its_files_are_listed(world: World, options: list[str]):
     server, clone = world.pair()
     clone.git("switch", "-q", "-c", "feature")
@@ -121,6 +125,7 @@ def test_a_diverged_default_branch_is_left_alone_with_commands_that_can_be_copie
     assert ran.one()["remedy"][0].endswith(" log --oneline 'origin/main;id..main;id'")
 
 
+@pytest.mark.nightly
 def test_unpushed_commits_need_no_person(world: World):
     _, clone = world.pair()
     clone.commit("mine")
@@ -129,8 +134,8 @@ def test_unpushed_commits_need_no_person(world: World):
     assert ran.one()["reason"] == "1 commit to push"
 
 
-@pytest.mark.parametrize("then", ["nothing", "another commit"])
-@pytest.mark.parametrize("branch", ["main", "feature"])
+@pytest.mark.parametrize("then", mostly_nightly(["nothing", "another commit"], ["nothing"]))
+@pytest.mark.parametrize("branch", mostly_nightly(["main", "feature"], ["main"]))
 def test_a_commit_that_upstream_took_back_is_named_and_not_called_one_to_push(
     world: World, then: str, branch: str
 ):
@@ -151,6 +156,7 @@ def test_a_commit_that_upstream_took_back_is_named_and_not_called_one_to_push(
         assert "to push" not in ran.one()["reason"]
 
 
+@pytest.mark.nightly
 def test_a_default_branch_in_another_worktree_is_left_to_it(world: World):
     server, clone = world.pair()
     clone.git("switch", "-q", "-c", "feature")
@@ -178,6 +184,7 @@ def test_a_default_branch_that_another_worktree_rebases_is_left_to_it(world: Wor
     assert f"main is checked out in {tree.path}" in ran.one()["reason"]
 
 
+@pytest.mark.nightly
 def test_a_shallow_clone_is_fast_forwarded(world: World):
     server = world.server("a")
     server.commit()
@@ -187,6 +194,7 @@ def test_a_shallow_clone_is_fast_forwarded(world: World):
     assert clone.git("rev-parse", "--is-shallow-repository") == "true"
 
 
+@pytest.mark.nightly
 def test_own_commits_of_a_detached_head_are_counted_before_a_switch_is_advised(world: World):
     server, clone = world.pair()
     clone.git("switch", "-q", "--detach")
@@ -198,6 +206,7 @@ def test_own_commits_of_a_detached_head_are_counted_before_a_switch_is_advised(w
     assert ran.one()["remedy"] == [f"git -C {clone.path} switch -c my-work"]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "name",
     ["heads/main", *(pytest.param(n, marks=pytest.mark.nightly) for n in ("$(id)", "a\u2028"))],
@@ -215,7 +224,7 @@ def test_unusual_names_of_branches_do_no_harm(world: World, name: str):
     assert clone.everything() == before
 
 
-@pytest.mark.parametrize("word", ["", "undo"])
+@pytest.mark.parametrize("word", mostly_nightly(["", "undo"], [""]))
 def test_two_runs_do_not_work_in_one_repository_at_once(world: World, word: str):
     server, clone = world.pair()
     server.commit()
@@ -232,20 +241,6 @@ def test_two_runs_do_not_work_in_one_repository_at_once(world: World, word: str)
     os.close(descriptor)
     assert (ran.code, ran.one()["status"], clone.everything()) == (1, "skipped", old)
     assert "another run is at work here" in ran.one()["reason"]
-
-
-@pytest.mark.nightly
-def test_two_worktrees_are_updated_by_one_run_and_both_old_commits_are_kept(world: World):
-    server, clone = world.pair()
-    tree = world.repo(clone.path.parent / "tree")
-    clone.git("worktree", "add", "-q", "-b", "topic", str(tree.path))
-    world.table["b"] = {**world.table["a"], "path": str(tree.path)}
-    olds = [clone.head, tree.commit("own")]
-    server.commit()
-    assert world.run("--rebase").code == 0
-    assert tree.git("rev-parse", "HEAD~1") == clone.head == server.head
-    kept = clone.git("for-each-ref", "--format=%(objectname)", "refs/update-repos").split()
-    assert sorted(kept) == sorted(olds)
 
 
 # Counts the calls that run at the same time; each waits for a while.
