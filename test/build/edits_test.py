@@ -130,22 +130,6 @@ def test_code_in_a_header_links_what_contains_the_changed_objects(
     assert _build(tree) == _objects(*changed) | _LINKED
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("content", [b"damaged", None], ids=["damaged", "deleted"])
-def test_an_output_that_is_damaged_or_deleted_is_linked_again_and_nothing_else(
-    tree: Nested, content: bytes | None
-):
-    library = tree.root / "bazel-bin" / "torch_xla_lite" / "lib" / "libtorch_xla_lite.so"
-    linked = library.read_bytes()
-    library.unlink()
-    if content is not None:
-        library.write_bytes(content)
-    # With the disk cache, the output is copied from there.
-    tree.build("--disk_cache=")
-    assert _ran(tree) == {library.name}
-    assert library.read_bytes() == linked
-
-
 def test_code_in_the_python_module_links_the_module_alone(tree: Nested):
     tree.append("torch_xla_lite/module.cc", 'extern "C" int more() { return 1; }\n')
     assert _build(tree) == {"module.o", "_XLAC.so"}

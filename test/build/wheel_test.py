@@ -305,6 +305,13 @@ def test_a_build_that_is_not_worth_starting_starts_no_bazel_to_remove_its_files(
     assert not (tmp_path / "asked").exists()
 
 
+def test_all_files_have_the_time_of_source_date_epoch(root: Path, tmp_path: Path):
+    name = wheel_format.write(root, Options(archive_time_s=1700000001), {}, tmp_path)
+    with zipfile.ZipFile(tmp_path / name) as archive:
+        # A zip archive has an even number of seconds.
+        assert {entry.date_time for entry in archive.infolist()} == {(2023, 11, 14, 22, 13, 20)}
+
+
 def test_shared_objects_are_executable_and_sources_are_not(whole: Path):
     with zipfile.ZipFile(whole) as archive:
         modes = {entry.filename: entry.external_attr >> 16 for entry in archive.infolist()}

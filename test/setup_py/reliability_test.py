@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 
 from test.build.nested import Nested
-from test.build.shell import AS_A_USER, program
+from test.build.shell import AS_A_USER
 
 # As of all random numbers in tests: fixed, or another one in each run of --runs_per_test.
 _SEED = int(os.environ.get("TEST_RANDOM_SEED", "0"))
@@ -83,30 +83,6 @@ def test_a_server_that_is_killed(built: Nested):
     assert _answer(built) == 1
     built.develop()
     assert _answer(built) == 2
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("deleted", ["one.cc", "two.cc"])
-def test_a_source_that_is_deleted_between_analysis_and_its_action(
-    built: Nested, tmp_path: Path, deleted: str
-):
-    source = built.root / "torch_xla_lite" / deleted
-    content, library = source.read_bytes(), built.outputs[1].read_bytes()
-    # The first of two compilers, which run one after the other, deletes a source: its own, or that
-    # of the next one.
-    deletes = f'case "$*" in *" -c torch_xla_lite/"*) rm -f {source} ;; esac'
-    compiler = program(tmp_path / "gcc", f'{deletes}\nexec gcc "$@"')
-    process = built.setup("develop", CC=str(compiler), MAX_JOBS="1", **_NO_CACHE)
-    assert process.returncode == 1
-    assert not source.exists()
-    assert f"torch_xla_lite/{deleted}" in process.stderr
-    assert "The installed files have not changed." in process.stderr
-    assert "Traceback" not in process.stderr
-    assert built.outputs[1].read_bytes() == library
-    source.write_bytes(content)
-    _set_answer(built, 3)
-    built.develop()
-    assert _answer(built) == 3
 
 
 def test_a_read_only_checkout_is_refused_with_the_command_that_mends_it(built: Nested):
@@ -185,29 +161,3 @@ def _check_full_disk(folder: Path, full: str) -> None:
         filler.unlink()
         tree.develop()
         assert _answer(tree) == 8
-
-
-@pytest.mark.nightly
-@needs_mount
-def test_a_full_temporary_folder(built: Nested, tmp_path: Path):
-    _in_own_mount_namespace(lambda: _check_full_temporary_folder(built, tmp_path))
-
-
-def _check_full_temporary_folder(tree: Nested, folder: Path) -> None:
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", folder], check=True)
-    (folder / "filler").write_bytes(bytes(4096))
-    # A server of before would not see the mount.
-    tree.close()
-    try:
-        _set_answer(tree, 10)
-        process = tree.setup("develop", TMPDIR=str(folder), **_NO_CACHE)
-        assert process.returncode == 1, process.stdout + process.stderr
-        assert f"No space left on device: {folder}\n" in process.stderr
-        assert "Traceback" not in process.stderr
-        assert _answer(tree) == 1
-        (folder / "filler").unlink()
-        subprocess.run(["mount", "-o", "remount,size=100m", folder], check=True)
-        tree.develop(TMPDIR=str(folder))
-        assert _answer(tree) == 10
-    finally:
-        tree.close()
