@@ -234,7 +234,7 @@ VARIABLES = (
     Variable(
         "MAX_JOBS",
         COUNT,
-        "one for each processor and 0.7 GB of memory",
+        "the number of processors, or memory divided by 0.7 GB if that is less",
         "How many compilers run at once.",
     ),
     Variable("VERBOSE", FLAG, "0", "Show every command that Bazel runs."),
