@@ -3,8 +3,6 @@
 load("@cuda//:cuda.bzl", "CUDA")
 load("@jaxlib//:jaxlib.bzl", "JAXLIB")
 load("@python//:python.bzl", "PYTHON")
-load("@rules_cc//cc:action_names.bzl", "CPP_COMPILE_ACTION_NAME")
-load("@rules_cc//cc:defs.bzl", "cc_common")
 load("@rules_cc//cc:find_cc_toolchain.bzl", "find_cc_toolchain")
 load("@torch//:torch.bzl", "TORCH")
 load("//bazel:cc.bzl", "CPP_STANDARD")
@@ -48,7 +46,6 @@ def _mode(ctx):
 
 def _lite_build_info_impl(ctx):
     toolchain = find_cc_toolchain(ctx)
-    features = cc_common.configure_features(ctx = ctx, cc_toolchain = toolchain)
     template = ctx.actions.declare_file(ctx.label.name + ".template")
     ctx.actions.write(
         output = template,
@@ -62,14 +59,10 @@ def _lite_build_info_impl(ctx):
             torch = TORCH.version,
         ),
     )
-    compiler = cc_common.get_tool_for_action(
-        feature_configuration = features,
-        action_name = CPP_COMPILE_ACTION_NAME,
-    )
     ctx.actions.run_shell(
         inputs = depset([template], transitive = [toolchain.all_files]),
         outputs = [ctx.outputs.out],
-        arguments = [compiler, "-std=" + CPP_STANDARD, template.path, ctx.outputs.out.path],
+        arguments = [toolchain.compiler_executable, "-std=" + CPP_STANDARD, template.path, ctx.outputs.out.path],
         # sed joins adjacent string literals.
         command = "set -o pipefail; { echo '%s\n' && \"$1\" \"$2\" -E -P -x c++ \"$3\" | " % _DOCSTRING +
                   "sed -n -e 's/\"  *\"//g' -e 's/^@//p'; } > \"$4\"",

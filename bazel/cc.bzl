@@ -2,8 +2,9 @@
 
 # Fails if the compiler was changed after this tree was configured.
 load("@compiler//:compiler.bzl", "IS_CONFIGURED")
-load("@rules_cc//cc:defs.bzl", "cc_binary", "cc_library", "cc_test")
-load("//bazel:aarch64.bzl", "aarch64_test")
+load("@rules_cc//cc:cc_binary.bzl", "cc_binary")
+load("@rules_cc//cc:cc_library.bzl", "cc_library")
+load("@rules_cc//cc:cc_test.bzl", "cc_test")
 load("//bazel:headers.bzl", "PUBLIC_TAG")
 load("//bazel:link_order.bzl", "ordered_link")
 load("//bazel:linking.bzl", "link_closure", "version_script")
@@ -61,7 +62,7 @@ _unit = rule(
     attrs = {"srcs": attr.label_list(allow_files = True)},
 )
 
-def lite_cc_test(name, srcs, deps = [], copts = [], size = "small", env = {}, aarch64 = False, sanitizers = [], **kwargs):
+def lite_cc_test(name, srcs, deps = [], copts = [], size = "small", env = {}, sanitizers = [], **kwargs):
     """A googletest program, linked with a `main` function.
 
     Its sources are compiled as one, NAME.unit.cc, so that the compiler reads torch's headers once. They share their
@@ -74,7 +75,6 @@ def lite_cc_test(name, srcs, deps = [], copts = [], size = "small", env = {}, aa
       copts: additional compiler flags.
       size: of the test; selects its timeout.
       env: environment variables; LD_LIBRARY_PATH with torch's libraries is added.
-      aarch64: adds the test NAME.aarch64, for 64-bit ARM.
       sanitizers: adds the tests NAME.thread_sanitizer and NAME.address_sanitizer for "thread" and "address".
       **kwargs: passed to cc_test (data, tags ...).
     """
@@ -106,12 +106,6 @@ def lite_cc_test(name, srcs, deps = [], copts = [], size = "small", env = {}, aa
         ],
         **kwargs
     )
-    if aarch64:
-        aarch64_test(
-            name = name + ".aarch64",
-            size = size,
-            test = name,
-        )
     for sanitizer in sanitizers:
         sanitizer_test(
             name = "%s.%s_sanitizer" % (name, sanitizer),
@@ -149,7 +143,7 @@ def lite_cc_shared_library(
       exported_names: mangled names to export. Without this and the next argument, the object exports all its symbols,
         among them copies of inline functions of torch and of the C++ library.
       exported_namespaces: C++ namespaces to export.
-      link_order: a lite_link_order target; None for //bazel/link_order if the user enables it.
+      link_order: //bazel/link_order; None if the user decides.
       linkopts: additional linker flags.
       rpaths: folders of dynamic dependencies, relative to the file itself.
       visibility: of the target.

@@ -11,7 +11,7 @@ def lite_cc_files(cc_deps, attributes = {}, group = None, public = False):
 
     Args:
       cc_deps: the dictionary CC_DEPS of the file that scripts/cc_deps.py has written for the folder.
-      attributes: target -> further attributes: alwayslink, copts, public, tags; aarch64, data, size of the test; deps:
+      attributes: target -> further attributes: alwayslink, copts, public, tags; data, size, sanitizers of the test; deps:
         what it needs and does not include.
       group: name of a library with all libraries of the folder.
       public: whether the headers are public (lite_cc_library), unless a target's attributes say otherwise.

@@ -5,7 +5,8 @@ an undeclared header is an error. The toolkit's programs are inputs, so only the
 """
 
 load("@cuda//:cuda.bzl", "CUDA")
-load("@rules_cc//cc:defs.bzl", "CcInfo", "cc_common")
+load("@rules_cc//cc/common:cc_common.bzl", "cc_common")
+load("@rules_cc//cc/common:cc_info.bzl", "CcInfo")
 load("@rules_cc//cc:find_cc_toolchain.bzl", "find_cc_toolchain")
 
 # For the host compiler; cc.bzl has the same for C++.
@@ -156,14 +157,11 @@ _lite_cuda_library = rule(
     toolchains = ["@bazel_tools//tools/cpp:toolchain_type"],
 )
 
-# nvcc compiles only for the machine that it runs on.
-_COMPATIBLE_WITH = ["@cuda//:found", str(Label("//third_party/aarch64_gcc:here"))]
-
 def lite_cuda_library(name, **kwargs):
     """A library of CUDA sources, for the GPU architectures that this tree is configured for.
 
-    Every C++ rule can have it in `deps`; it includes the CUDA runtime. Without a toolkit, and in a cross build for
-    64-bit ARM, `bazel build //...` skips it and all targets that depend on it.
+    Every C++ rule can have it in `deps`; it includes the CUDA runtime. Without a toolkit
+    `bazel build //...` skips it and all targets that depend on it.
 
     Args:
       name: of the target.
@@ -172,6 +170,6 @@ def lite_cuda_library(name, **kwargs):
     """
     _lite_cuda_library(
         name = name,
-        target_compatible_with = _COMPATIBLE_WITH,
+        target_compatible_with = ["@cuda//:found"],
         **kwargs
     )

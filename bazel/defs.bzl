@@ -10,10 +10,9 @@
     )
 
 cc.bzl has the C++ rules, cc_files.bzl makes the targets of a folder, cuda.bzl has the rule for CUDA sources, python.bzl
-the rules for Python, aarch64.bzl tests for another machine, and headers.bzl the public headers.
+the rules for Python, and headers.bzl the public headers.
 """
 
-load("//bazel:aarch64.bzl", _lite_aarch64_files = "lite_aarch64_files")
 load("//bazel:build_info.bzl", _lite_build_info = "lite_build_info")
 load(
     "//bazel:cc.bzl",
@@ -27,7 +26,7 @@ load("//bazel:cc_files.bzl", _lite_cc_files = "lite_cc_files")
 load("//bazel:cuda.bzl", _lite_cuda_library = "lite_cuda_library")
 load("//bazel:file_names.bzl", _lite_file_names = "lite_file_names")
 load("//bazel:headers.bzl", _public_headers = "public_headers")
-load("//bazel:link_order.bzl", _lite_link_order = "lite_link_order")
+load("//bazel:link_order.bzl", _LINK_ORDER_OPTIONS = "LINK_OPTIONS")
 load(
     "//bazel:python.bzl",
     _lite_py_files = "lite_py_files",
@@ -41,8 +40,8 @@ load(
     _source_files_of = "source_files_of",
 )
 
+LINK_ORDER_OPTIONS = _LINK_ORDER_OPTIONS
 ROOT_FILES = _ROOT_FILES
-lite_aarch64_files = _lite_aarch64_files
 lite_build_info = _lite_build_info
 lite_cc_files = _lite_cc_files
 lite_cc_library = _lite_cc_library
@@ -50,7 +49,6 @@ lite_cc_shared_library = _lite_cc_shared_library
 lite_cc_test = _lite_cc_test
 lite_cuda_library = _lite_cuda_library
 lite_file_names = _lite_file_names
-lite_link_order = _lite_link_order
 lite_py_files = _lite_py_files
 lite_py_library = _lite_py_library
 lite_py_test = _lite_py_test

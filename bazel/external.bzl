@@ -1,6 +1,5 @@
 """The external dependencies of the build: one list for WORKSPACE and MODULE.bazel."""
 
-load("//third_party/aarch64_gcc:repository.bzl", "aarch64_gcc_repository")
 load("//third_party/compiler:repository.bzl", "compiler_files_repository", "compiler_repository")
 load("//third_party/cuda:repository.bzl", "cuda_repository")
 load("//third_party/googletest:repository.bzl", "googletest_repository")
@@ -11,7 +10,6 @@ load("//third_party/torch:repository.bzl", "torch_repository")
 load("//third_party/torch_xla_lite_lib:repository.bzl", "torch_xla_lite_lib_repository")
 
 _REPOSITORIES = {
-    "aarch64_gcc": aarch64_gcc_repository,
     "compiler": compiler_repository,
     "compiler_files": compiler_files_repository,
     "cuda": cuda_repository,

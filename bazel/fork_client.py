@@ -1,9 +1,13 @@
 """Runs Python as `python` does, but as a fork of fork_server.py where that is running.
 
     python -ISP bazel/fork_client.py [-c PROGRAM | -m MODULE | FILE] [ARGUMENT]...
+    python -ISP bazel/fork_client.py --start     # the server, if there is none
 
 The output, the exit status and the effect of signals are those of the program. Imports nothing that
 a new interpreter has not imported, because it replaces one that costs 2 CPU seconds.
+
+Bazel ends everything that a test has started. So it starts the server itself, before the tests
+(start_fork_server.sh).
 """
 
 import os
@@ -22,21 +26,69 @@ def place() -> str:
     return os.environ.get("FORK_SERVER", default)
 
 
-def is_running() -> bool:
-    try:
-        _connect().close()
-    except OSError:
-        return False
-    return True
-
-
 def _connect() -> socket.socket:
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    connection.connect(place())
+    try:
+        connection.connect(place())
+    except OSError:
+        connection.close()
+        raise
     return connection
 
 
+def start() -> None:
+    """Starts the server, unless there is one. Of several callers, one starts it.
+
+    Raises:
+      OSError: there is none, and none can be started.
+    """
+    folder = os.path.dirname(place())
+    if "FORK_SERVER" not in os.environ and not os.path.exists(os.path.join(folder, "pyvenv.cfg")):
+        raise FileNotFoundError("the interpreter belongs to the system")
+    import fcntl
+
+    with open(place() + ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not _is_running():
+            _start()
+
+
+def _is_running() -> bool:
+    try:
+        with _connect() as connection:
+            connection.shutdown(socket.SHUT_WR)
+            return connection.recv(8) != b""
+    except OSError:
+        return False
+
+
+def _start() -> None:
+    """Starts a server. Its input is the socket, which takes connections from now on."""
+    import contextlib
+    import subprocess
+
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(place())
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        listener.bind(place())
+        listener.listen(64)
+        server = os.path.join(os.path.dirname(os.path.abspath(__file__)), "fork_server.py")
+        subprocess.Popen(
+            [sys.executable, "-P", server, os.path.abspath(place())],
+            cwd="/",
+            # As few as a test of Bazel has: imports read variables.
+            env={"PATH": os.environ.get("PATH", os.defpath)},
+            stdin=listener,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+
 def main(arguments: list[str]) -> None:
+    if arguments == ["--start"]:
+        start()
+        return
     try:
         answer = _ask(_connect(), arguments)
     except OSError:
@@ -56,6 +108,7 @@ def _ask(connection: socket.socket, arguments: list[str]) -> str:
         "arguments": arguments,
         "environ": dict(os.environ),
         "folder": os.getcwd(),
+        "root": list(os.stat("/")[1:3]),
     }
     namespaces = [os.open(f"/proc/self/ns/{name}", os.O_RDONLY) for name in _NAMESPACES]
     for number in _PASSED_ON:

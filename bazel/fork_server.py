@@ -1,18 +1,16 @@
 """Starts Python programs as forks of a process that has imported torch, jax and pytest.
 
-    python -P bazel/fork_server.py .venv/fork_server.socket     # until its standard input ends
-
-A test that starts a Python of its own spends most of its time on these imports: 2 of the 2.5 CPU
-seconds of a short one. scripts/test.sh runs this server beside Bazel. fork_client.py asks it for a
-process with its arguments, environment, folder, files and namespaces (those of Bazel's sandbox), so
-a program runs as if the interpreter had started it, but for what torch and jax did when they were
+`bazel test` starts this server (start_fork_server.sh). It ends when nothing has run for five
+minutes, or when packages or this file have changed. fork_client.py asks it for a process with the
+client's arguments, environment, folder, files and namespaces (those of Bazel's sandbox), so a
+program runs as if the interpreter had started it, but for what torch and jax did when they were
 imported: no backend of jax and no thread exists then. A request with variables that would have
 changed the imports is refused, and the client starts an interpreter.
 
 The protocol: the client sends a line of JSON, with its three standard files and its namespaces
 attached. The server answers `refused`, or, when the process has ended, its wait status. Meanwhile
 the client may send numbers of signals, one byte each. A client that goes away takes its process
-with it.
+with it. To a client that sends nothing the server answers `running`, unless it is about to end.
 """
 
 import ctypes
@@ -29,6 +27,8 @@ import types
 from pathlib import Path
 
 _IMPORTED = ("torch", "jax", "pytest", "hypothesis")
+_IDLE_SECONDS = 300
+_THREADS = "1"
 
 # Beginnings of variables that the imported libraries read, or that the interpreter reads.
 _READ_BY_IMPORTS = ("JAX_", "LD_", "MKL_", "OMP_", "PYTHON", "PYTORCH_", "TORCH_")
@@ -52,38 +52,75 @@ def changes_imports(environ: dict[str, str]) -> bool:
     )
 
 
-def serve(place: Path) -> None:
-    """Answers requests until standard input ends; each in a process of its own."""
-    os.environ["OMP_NUM_THREADS"] = "1"
+def serve(place: Path, listener: socket.socket) -> None:
+    """Answers requests until there are none any more; each in a process of its own.
+
+    Args:
+      place: the socket in the file system. It is removed at the end.
+      listener: that socket. It has been taking connections since before this process began.
+    """
+    os.environ["OMP_NUM_THREADS"] = _THREADS
     os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"  # as in Bazel's tests (python.bzl)
-    for module in _IMPORTED:
-        importlib.import_module(module)
-    gc.freeze()  # A collection in a fork would copy all of this memory.
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    place.unlink(missing_ok=True)
-    listener.bind(str(place))
-    listener.listen(64)
-    while sys.stdin not in select.select([listener, sys.stdin], [], [])[0]:
-        connection, _ = listener.accept()
-        if os.fork() == 0:
-            listener.close()
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            _answer(connection)
+    state = _state()
+    seconds: float = _IDLE_SECONDS
+    while True:
+        ready = select.select([listener], [], [], seconds)[0]
+        is_used = _has_children() or ready
+        is_current = _state() == state
+        if seconds and not (is_used and is_current):
+            # No client finds the socket any more; those that have found it get an answer.
+            place.unlink(missing_ok=True)
+            seconds = 0
+        elif not (seconds or ready):
             return
-        connection.close()
-    place.unlink(missing_ok=True)
+        if ready:
+            connection, _ = listener.accept()
+            is_request = bool(connection.recv(1, socket.MSG_PEEK))
+            if is_request:
+                _import()
+            elif seconds:
+                connection.sendall(b"running\n")
+            if is_request and os.fork() == 0:
+                listener.close()
+                _answer(connection, is_current)
+                return
+            connection.close()
 
 
-def _answer(connection: socket.socket) -> None:
+def _has_children() -> bool:
+    """Whether a program runs."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return False
+    return True
+
+
+def _import() -> None:
+    """Imports what takes long, for the first request; another test run may need no Python."""
+    if _IMPORTED[-1] not in sys.modules:
+        for module in _IMPORTED:
+            importlib.import_module(module)
+        gc.freeze()  # A collection in a fork would copy all of this memory.
+
+
+def _state() -> list[int]:
+    """When packages were installed or removed, and this file was changed."""
+    places = [Path(folder) for folder in sys.path if folder.endswith("site-packages")]
+    return [place.stat().st_mtime_ns for place in (*places, Path(__file__)) if place.exists()]
+
+
+def _answer(connection: socket.socket, is_current: bool) -> None:
     """Forks once more and waits. Returns in the new process when its program has ended."""
     data, files, _, _ = socket.recv_fds(connection, 1 << 20, 16)
     while not data.endswith(b"\n"):
-        if not (more := connection.recv(1 << 20)):
-            os._exit(0)  # It asked only whether this server is running.
-        data += more
+        data += connection.recv(1 << 20)
     request = json.loads(data)
-    if changes_imports(request["environ"]) or not _enter_namespaces(files[3:]):
+    is_equal = is_current and not changes_imports(request["environ"])
+    # With another root, as below chroot, files are others.
+    has_root = is_equal and _enter_namespaces(files[3:]) and _root() == request["root"]
+    if not has_root:
         connection.sendall(b"refused\n")
         os._exit(0)
     child = os.fork()
@@ -111,6 +148,10 @@ def _wait(child: int, connection: socket.socket) -> int:
     return os.waitpid(child, 0)[1]
 
 
+def _root() -> list[int]:
+    return list(os.stat("/")[1:3])
+
+
 def _enter_namespaces(files: list[int]) -> bool:
     """Joins the namespaces that differ from those of this process, if all of them can be joined.
 
@@ -136,9 +177,8 @@ def _become(request: dict, files: list[int]) -> None:
     for file in files:
         os.close(file)
     os.chdir(request["folder"])
-    imported_with = {n: value for n, value in os.environ.items() if n.startswith(("JAX_", "OMP_"))}
     os.environ.clear()
-    os.environ.update(imported_with | request["environ"])
+    os.environ.update({"OMP_NUM_THREADS": _THREADS} | request["environ"])
     sys.path[:0] = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
     sys.dont_write_bytecode = bool(os.environ.get("PYTHONDONTWRITEBYTECODE"))
     sys.excepthook = _print_error
@@ -168,4 +208,4 @@ def _print_error(kind: type, error: BaseException, trace: types.TracebackType | 
 
 
 if __name__ == "__main__":
-    serve(Path(sys.argv[1]))
+    serve(Path(sys.argv[1]), socket.socket(fileno=os.dup(0)))

@@ -3,7 +3,9 @@
 Bazel 4.2.3 has cc_shared_library only as an experiment; these rules work with every supported Bazel.
 """
 
-load("@rules_cc//cc:defs.bzl", "CcInfo", "cc_binary", "cc_common")
+load("@rules_cc//cc/common:cc_common.bzl", "cc_common")
+load("@rules_cc//cc/common:cc_info.bzl", "CcInfo")
+load("@rules_cc//cc:cc_binary.bzl", "cc_binary")
 
 # The repositories with code to link: the main one, and this one if the main one depends on it.
 _OWN = ["", Label("//bazel:linking.bzl").workspace_name]

@@ -6,8 +6,7 @@ test/conftest.py loads it for the latter, so an editor's test button runs what B
   of `bazel test --runs_per_test=20`;
 - `@pytest.mark.nightly` for cases that others nearly replace, and for long ones, and
   `mostly_nightly` for most cells of a matrix: they run with `-m nightly`, or when a name is given.
-  Below Bazel the target `x_nightly_test` has those of `x_test`, and `scripts/test.sh --all` runs
-  it.
+  Below Bazel the target `x_nightly_test` has those of `x_test`; it runs with `--config=nightly`.
 """
 
 import os
@@ -49,7 +48,7 @@ def pytest_configure(config: pytest.Config) -> None:
     nightly = config.option.markexpr == "nightly"
     # For tests that choose what they run when they are imported.
     os.environ["NIGHTLY_TESTS"] = "1" if nightly else "0"
-    # By day LLVM optimises nothing: 17 to 54 % of a test. `scripts/test.sh --all` sets the
+    # By day LLVM optimises nothing: 17 to 54 % of a test. --config=nightly sets the
     # variable to nothing, so at night all cases run the code that users get.
     if not nightly:
         os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")

@@ -17,6 +17,30 @@ import pytest
 from bazel import pytest_plugin
 
 
+class Skips:
+    """Remembers why whole files were skipped: pytest counts their cases as not collected."""
+
+    def __init__(self) -> None:
+        self.reasons: list[str] = []
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.skipped:
+            self.reasons.append(report.longrepr[2])  # after the file and the line
+
+
+class MissingLowerings:
+    """Remembers files of the package that an import did not find. A graph whose other values are
+    computed all the same hides the error, and a dependency that is missing."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        """Called when no other finder has found the module."""
+        if name.startswith("torch_xla_lite.lowering."):
+            self.names.add(name.rpartition(".")[2])
+
+
 class Shard:
     """Selects every n-th test, for one part of a sharded target."""
 
@@ -37,7 +61,8 @@ def main(arguments: list[str]) -> int:
         "-p",
         "no:cacheprovider",
     ]
-    plugins: list[object] = [pytest_plugin]
+    skips = Skips()
+    plugins: list[object] = [pytest_plugin, skips]
     temporary = os.environ.get("TEST_TMPDIR")
     if temporary:
         options.append(f"--basetemp={Path(temporary) / 'pytest'}")
@@ -53,10 +78,22 @@ def main(arguments: list[str]) -> int:
         plugins.append(Shard(int(os.environ["TEST_SHARD_INDEX"]), shards))
         # This file tells Bazel that the program supports sharding.
         Path(os.environ["TEST_SHARD_STATUS_FILE"]).touch()
+    missing = MissingLowerings()
+    sys.meta_path.append(missing)
     code = pytest.main(options + arguments, plugins=plugins)
-    # With a filter or shards, there may be no test to run; otherwise that is an error.
-    nothing_left = code == pytest.ExitCode.NO_TESTS_COLLECTED and (wanted or shards > 1)
-    return 0 if nothing_left else int(code)
+    if missing.names:
+        names = ", ".join(f'"{name}"' for name in sorted(missing.names))
+        print(
+            f"error: graphs of this test need lowerings that it lacks; in its BUILD file: {names}"
+        )
+        return 1
+    # With a filter or shards, or without a library, there may be no test to run, which is otherwise
+    # an error.
+    is_nothing_left = wanted or shards > 1 or skips.reasons
+    if code == pytest.ExitCode.NO_TESTS_COLLECTED and is_nothing_left:
+        print(*skips.reasons or ["No case was selected."], sep="\n")
+        return 0
+    return int(code)
 
 
 if __name__ == "__main__":

@@ -112,69 +112,81 @@ def lite_py_test(name, srcs, size = "small", tags = [], **kwargs):
         **kwargs
     )
 
-def lite_py_files(
-        python_deps,
-        attributes = {},
-        group = None,
-        lowerings = {},
-        one_test = None,
-        size = "small",
-        test_deps = []):
+def lite_py_nightly_test(name, deps, tags = [], **kwargs):
+    """The cases of test files that are marked nightly. `bazel test --config=nightly` runs such targets.
+
+    Args:
+      name: of the target for the other cases; this one is x_nightly_test for x_test.
+      deps: libraries. A test of the package depends on all of it, with all lowerings: it runs each night anyway.
+      tags: of the target.
+      **kwargs: passed to lite_py_test.
+    """
+    if "//torch_xla_lite:__init__" in deps and "//torch_xla_lite" not in deps:
+        deps = deps + ["//torch_xla_lite"]
+    lite_py_test(
+        name = (name[:-len("_test")] if name.endswith("_test") else name) + "_nightly_test",
+        args = ["-m", "nightly"],
+        tags = tags + ["nightly"],
+        timeout = "eternal",
+        deps = deps,
+        **kwargs
+    )
+
+def _unique(labels):
+    return {label: None for label in labels}.keys()
+
+def _py_test(name, sources, deps, nightly, only_nightly, attributes):
+    """The targets of test files: one for the cases of each day, and one for those that are marked nightly."""
+    attributes = dict(attributes, srcs = [source + ".py" for source in sources], deps = deps)
+    if [source for source in sources if source not in only_nightly]:
+        lite_py_test(name = name, **attributes)
+    if [source for source in sources if source in nightly + only_nightly]:
+        lite_py_nightly_test(name = name, **attributes)
+
+def lite_py_files(python_deps, attributes = {}, group = None, lowerings = {}, one_test = None, tests = {}):
     """One target for each Python file of a folder, so that an edit runs only the tests that use the file.
 
     `x_test.py` is the test `x_test`, another file `x.py` the library `x`. If cases of the test are marked nightly,
-    `x_nightly_test` runs them (bazel/pytest_plugin.py). None of these is named in the BUILD file, unless it needs more
-    than its imports say.
+    `x_nightly_test` runs them (bazel/pytest_plugin.py); if all are, there is no `x_test`. None of these is named in the
+    BUILD file, unless it needs more than its imports say.
 
     Args:
       python_deps: the dictionary PYTHON_DEPS of the file that scripts/python_deps.py has written for the folder: what a
         file uses, if it uses anything.
       attributes: target -> further attributes: data, deps, env, shard_count, size, tags ...
       group: name of a library with all libraries of the folder.
-      lowerings: target -> the files of torch_xla_lite/lowering that it needs and does not import, as words.
+      lowerings: target -> the files of torch_xla_lite/lowering that it runs and does not import.
       one_test: name of one test with all test files of the folder, for what their processes would repeat.
-      size: of the tests.
-      test_deps: what all tests need and do not import.
+      tests: attributes of all tests; a test has the deps of both.
     """
     package = native.package_name()
     used = python_deps.get(package, {})
-    nightly = used.get("nightly", [])
 
     # `setup.py develop` writes _build_info.py.
     files = [file[:-len(".py")] for file in native.glob(["*.py"], exclude = ["_build_info.py"])]
-    tests = [file for file in files if file.endswith("_test")]
-    libraries = [file for file in files if file not in tests]
+    libraries = [file for file in files if not file.endswith("_test")]
+    test_files = [file for file in files if file not in libraries]
     targets = {file: [file] for file in libraries}
-    if one_test:
-        targets[one_test] = tests
-    else:
-        targets.update({file: [file] for file in tests})
+    targets.update({one_test: test_files} if one_test else {file: [file] for file in test_files})
     for name in attributes.keys() + lowerings.keys():
         if name not in targets:
             fail("//%s has no file %s.py." % (package, name))
     for name, sources in targets.items():
-        more = dict(attributes.get(name, {}))
-        families = [word for word in lowerings.get(name, "").split(" ") if word]
-        deps = more.pop("deps", []) + ["//torch_xla_lite/lowering:" + family for family in families]
+        more = dict({} if name in libraries else tests, **attributes.get(name, {}))
+        deps = more.pop("deps", []) + ["//torch_xla_lite/lowering:" + family for family in lowerings.get(name, [])]
         for source in sources:
             deps += used.get(source, [])
         if name in libraries:
-            make = lite_py_library
-            more["visibility"] = ["//:__subpackages__"]
+            lite_py_library(
+                name = name,
+                srcs = [name + ".py"],
+                visibility = ["//:__subpackages__"],
+                deps = _unique(deps),
+                **more
+            )
         else:
-            make = lite_py_test
-            deps += test_deps
-            more.setdefault("size", size)
-        more["srcs"] = [source + ".py" for source in sources]
-        more["deps"] = {dep: None for dep in deps}.keys()  # Each once.
-        make(name = name, **more)
-        if [source for source in sources if source in nightly]:
-            more["tags"] = more.get("tags", []) + ["nightly"]
-            more["timeout"] = "eternal"
-            if "//torch_xla_lite:__init__" in deps and "//torch_xla_lite" not in deps:
-                more["deps"].append("//torch_xla_lite")  # With all lowerings: it runs each night anyway.
-            base = name[:-len("_test")] if name.endswith("_test") else name
-            make(name = base + "_nightly_test", args = ["-m", "nightly"], **more)
+            deps = _unique(deps + tests.get("deps", []))
+            _py_test(name, sources, deps, used.get("nightly", []), used.get("only_nightly", []), more)
     if group:
         lite_py_library(
             name = group,

@@ -1,6 +1,6 @@
-"""Sums a call of `bazel test` up, for the last lines of scripts/test.sh.
+"""Sums a call of `bazel test` up, for the last line of scripts/test.sh.
 
-    python -m bazel.test_summary EVENTS     # the slowest targets and cases, "412 passed, 0 failed"
+    python -m bazel.test_summary EVENTS     # "412 passed, 0 failed"
 
 EVENTS is the file that `--build_event_json_file` wrote. The cases are in the XML report of
 each target. A target without results (because it did not build, or was killed) counts as one failed
@@ -64,35 +64,6 @@ def cases(events: str) -> Cases:
     return total
 
 
-class Slow(NamedTuple):
-    """A target that ran long, all its parts together, and its longest case."""
-
-    seconds: float
-    label: str
-    case_seconds: float
-    case: str
-
-    def __str__(self) -> str:
-        longest = f" ({self.case_seconds:.1f} s: {self.case})" if self.case else ""
-        return f"{self.seconds:7.1f} s  {self.label}{longest}"
-
-
-def slowest(events: str, number: int = 10) -> list[Slow]:
-    """The targets that ran longest. What came from a cache did not run."""
-    found: dict[str, Slow] = {}
-    for line in events.splitlines():
-        event = json.loads(line)
-        result = event.get("testResult", {})
-        remote = result.get("executionInfo", {}).get("cachedRemotely", False)
-        if result and not result.get("cachedLocally", False) and not remote:
-            label = event["id"]["testResult"]["label"]
-            seconds = float(result.get("testAttemptDurationMillis", 0)) / 1000
-            before = found.get(label, Slow(0.0, label, 0.0, ""))
-            longest = max([before[2:], *_times(_report(result))])
-            found[label] = Slow(before.seconds + seconds, label, *longest)
-    return sorted(found.values(), reverse=True)[:number]
-
-
 def _report(result: dict[str, Any]) -> Path | None:
     """The JUnit report of a result."""
     for output in result.get("testActionOutput", []):
@@ -101,21 +72,12 @@ def _report(result: dict[str, Any]) -> Path | None:
     return None
 
 
-def _elements(report: Path | None) -> list[ElementTree.Element]:
-    try:
-        return list(ElementTree.parse(report).iter("testcase")) if report else []
-    except (OSError, ElementTree.ParseError):
-        return []
-
-
-def _times(report: Path | None) -> list[tuple[float, str]]:
-    """Seconds and names of the cases of a report."""
-    return [(float(x.get("time", 0)), x.get("name", "")) for x in _elements(report)]
-
-
 def _cases_of_report(path: Path) -> Cases:
     """The cases of one JUnit report without those that were skipped."""
-    found = _elements(path)
+    try:
+        found = list(ElementTree.parse(path).iter("testcase"))
+    except (OSError, ElementTree.ParseError):
+        return Cases(0, 0)
     failed = sum(
         case.find("failure") is not None or case.find("error") is not None for case in found
     )
@@ -129,10 +91,7 @@ def main(arguments: list[str]) -> int:
     if len(arguments) != 1:
         print(__doc__, file=sys.stderr)
         return 2
-    events = Path(arguments[0]).read_text(encoding="utf-8")
-    for target in slowest(events):
-        print(target)
-    total = cases(events)
+    total = cases(Path(arguments[0]).read_text(encoding="utf-8"))
     print(f"{total.passed} passed, {total.failed} failed")
     return 0 if total.passed and not total.failed else 1
 

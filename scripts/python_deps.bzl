@@ -4,11 +4,13 @@ PYTHON_DEPS = {
     "scripts": {
         "cc_deps": [":python_deps", "//bazel/pybuild/dist:sources", "//third_party/torch:layers"],
         "compile_commands": ["//bazel/pybuild/machine:find_bazel"],
+        "environment": ["//bazel/pybuild:errors", "//bazel/pybuild/machine:find_bazel"],
         "lowering_table": ["//torch_xla_lite/lowering/base:facts", "//torch_xla_lite/lowering/base:registry",
             "//torch_xla_lite/lowering/base:unlowered"],
         "op_coverage": [":op_results", "//torch_xla_lite:__init__", "//torch_xla_lite/debug:__init__"],
         "op_results": ["//bazel/pybuild:files"],
         "python_deps": ["//bazel/pybuild/dist:sources"],
+        "run_tests": [":environment", "//bazel/pybuild:options"],
         "update_repos": ["//scripts/repos:cli"],
     },
     "scripts/bench": {
@@ -26,10 +28,6 @@ PYTHON_DEPS = {
         "models": ["//torch_xla_lite:__init__", "//torch_xla_lite/examples:models"],
         "reads": [":harness", "//torch_xla_lite:__init__"],
         "steps": [":harness", ":models", "//torch_xla_lite:__init__", "//torch_xla_lite/examples:jax_models"],
-    },
-    "scripts/ci": {
-        "check_cuda_wheel": [":nvidia"],
-        "release_wheel": ["//bazel/pybuild/machine:find_bazel", "//scripts/bench:clones"],
     },
     "scripts/repos": {
         "apply": [":git", ":inspect", ":journal", ":model", ":move", ":obstacles", ":run", ":submodules", ":survey"],

@@ -5,7 +5,8 @@
     python scripts/python_deps.py --check     # writes nothing; exit code 1 if a list is out of date
 
     FOLDER/python_deps.bzl    for each folder of the root: Python file -> the targets that it uses,
-                              if any; "nightly" -> the tests with cases that are marked so
+                              if any; "nightly" -> the tests with cases that are marked so;
+                              "only_nightly" -> those whose `pytestmark` marks all cases
     bazel/packages.bzl        all folders with a BUILD file
 
 A file uses what it imports, in functions, too. A test also uses the scripts whose paths are among
@@ -57,9 +58,9 @@ def texts(root: Path) -> dict[str, str]:
         inside = list(inside)
         labels = {Path(file).stem: _labels(root, file, files) for file in inside}
         lines = "".join(entry(name, quoted(used)) for name, used in labels.items() if used)
-        nightly = [Path(file).stem for file in inside if _has_nightly_cases(root / file)]
-        if nightly:
-            lines += entry("nightly", quoted(nightly))
+        for key, has_key in (("nightly", _has_nightly_cases), ("only_nightly", _is_nightly)):
+            if tests := [Path(file).stem for file in inside if has_key(root / file)]:
+                lines += entry(key, quoted(tests))
         place = f"{package.partition('/')[0]}/python_deps.bzl"
         block = f'    "{package}": {{\n{lines}    }},\n' if lines else ""
         blocks[place] = blocks.get(place, "") + block
@@ -81,11 +82,22 @@ def _folder(file: str | Path) -> str:
 
 
 def _has_nightly_cases(file: Path) -> bool:
-    if not file.stem.endswith("_test"):
+    if not file.stem.endswith("_test") or _is_nightly(file):
         return False
     nodes = ast.walk(ast.parse(content(file)))
     names = {getattr(node, "attr", getattr(node, "id", "")) for node in nodes}
     return bool(names & {"nightly", "mostly_nightly"})
+
+
+def _is_nightly(file: Path) -> bool:
+    """Whether all cases of a file are marked."""
+    if not file.stem.endswith("_test"):
+        return False
+    for node in ast.parse(content(file)).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "pytestmark":
+            marks = getattr(node.value, "elts", [node.value])
+            return "pytest.mark.nightly" in map(ast.unparse, marks)
+    return False
 
 
 def entry(key: str, value: str) -> str:

@@ -2,19 +2,14 @@
 
 PYTHON_DEPS = {
     "test/bazel": {
-        "fork_server_test": ["//bazel:fork_server", "//test/python:programs"],
+        "fork_server_test": ["//bazel:fork_client", "//bazel:fork_server", "//test/python:programs"],
+        "link_order_test": [":made", "//bazel/link_order:generate"],
         "pytest_runner_test": ["//test/python:programs"],
         "shared_objects_test": ["//third_party:elf", "//torch_xla_lite:__init__"],
         "test_summary_test": ["//bazel:test_summary"],
     },
     "test/bazel/cuda": {
         "cuda_library_test": ["//scripts:__init__", "//scripts/ci:nvidia", "//test/bazel:made"],
-    },
-    "test/bazel/link_order": {
-        "aarch64_test": [":layout", "//test/bazel:made"],
-        "bridge_test": [":layout", "//bazel/link_order:generate", "//test/bazel:made"],
-        "generate_test": ["//bazel/link_order:generate"],
-        "linked_test": [":layout", "//test/bazel:made"],
     },
     "test/build": {
         "archive_test": ["//bazel/pybuild/dist:archive"],
@@ -33,7 +28,7 @@ PYTHON_DEPS = {
             "//bazel/pybuild/machine:cuda_toolkits", "//bazel/pybuild/machine:packages", "//bazel/pybuild:options",
             "//bazel/pybuild:variables"],
         "cuda_tree": [":nested", "//scripts:__init__", "//scripts/ci:nvidia"],
-        "download_test": [":nested", ":npm", ":tree"],
+        "download_test": [":nested", ":npm"],
         "editable_test": ["//bazel/pybuild/dist:metadata", "//bazel/pybuild:errors", "//bazel/pybuild/install:editable",
             "//scripts:__init__"],
         "edits_test": [":nested", "//bazel/pybuild/why:execution_log"],
@@ -80,6 +75,7 @@ PYTHON_DEPS = {
             "//bazel/pybuild/dist:wheel_format", "//bazel/pybuild:options", "//third_party:elf"],
         "nightly": ["command_line_test", "configure_test", "editable_test", "edits_test", "toolchain_test",
             "whole_wheel_test"],
+        "only_nightly": ["cuda_build_test", "download_test"],
     },
     "test/cache": {
         "doctor_test": [":servers", "//bazel/pybuild/cache:remote_cache", "//bazel/pybuild/commands:doctor",
@@ -89,7 +85,8 @@ PYTHON_DEPS = {
         "remote_cache_test": [":servers", "//bazel/pybuild/cache:remote_cache"],
         "remote_execution_test": ["//test/build:nested", "//test/build:tree"],
         "servers": ["//bazel/pybuild:options", "//bazel/pybuild:variables"],
-        "nightly": ["faults_test", "remote_execution_test"],
+        "nightly": ["faults_test"],
+        "only_nightly": ["remote_execution_test"],
     },
     "test/extension": {
         "extension_test": [":installed", "//torch_xla_lite:__init__", "//torch_xla_lite/utils:cpp_extension"],
@@ -248,7 +245,7 @@ PYTHON_DEPS = {
             "//torch_xla_lite/startup:preflight", "//torch_xla_lite/startup:variables"],
         "private_folder_test": ["//torch_xla_lite:__init__", "//torch_xla_lite/compiler:private_folder"],
         "processes_test": ["//torch_xla_lite:__init__"],
-        "programs": ["//bazel:fork_client", "//bazel:fork_server"],
+        "programs": ["//bazel:fork_client"],
         "programs_test": ["//torch_xla_lite:__init__"],
         "progress_test": ["//torch_xla_lite:__init__", "//torch_xla_lite/compiler:compilation_cache",
             "//torch_xla_lite/compiler:progress"],
@@ -297,6 +294,7 @@ PYTHON_DEPS = {
             "op_coverage_test", "op_gradients_test", "processes_test", "quantization_test", "recurrent_layers_test",
             "saving_test", "serialization_test", "special_values_test", "torchscript_test", "trainers_test",
             "training_test"],
+        "only_nightly": ["compile_database_test", "types_test"],
     },
     "test/python/lowering": {
         "activation_test": [":conftest"],
@@ -334,16 +332,14 @@ PYTHON_DEPS = {
     },
     "test/scripts": {
         "cc_deps_test": ["//scripts:__init__", "//scripts:cc_deps"],
-        "ci_test": ["//scripts:__init__", "//scripts/ci:check_cuda_wheel", "//scripts/ci:hit_rate",
-            "//scripts/ci:nvidia", "//test/build:tree"],
         "compile_commands_test": ["//scripts:compile_commands", "//test/build:nested"],
+        "environment_test": ["//scripts:__init__", "//scripts:environment", "//scripts:run_tests"],
         "harness_test": ["//scripts:__init__", "//scripts/bench:harness"],
         "python_deps_test": ["//scripts:__init__", "//scripts:python_deps"],
-        "release_test": ["//scripts:__init__", "//scripts/bench:clones", "//scripts/ci:release_wheel",
-            "//test/build:nested", "//test/build:shell"],
         "steps_test": ["//scripts:__init__", "//scripts/bench:steps"],
         "workflow_test": ["//test/build:npm", "//test/build:tree"],
-        "nightly": ["compile_commands_test", "release_test", "setup_env_test"],
+        "nightly": ["environment_test"],
+        "only_nightly": ["compile_commands_test"],
     },
     "test/scripts/repos": {
         "conftest": [":world"],

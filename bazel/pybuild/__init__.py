@@ -36,8 +36,8 @@ functions import the modules that only a real change needs (hashing, TOML, setup
 import sys
 
 # Checked here, because every build imports this file first, and pip calls the backend before it
-# reads requires-python. Bazel's rule and setup_env.sh run this file, too. The syntax is valid in
-# older interpreters.
+# reads requires-python. Bazel's rule and scripts/python.sh run this file, too. The syntax is valid
+# in older interpreters.
 OLDEST = (3, 11)
 if sys.version_info < OLDEST:
     sys.exit(

@@ -1,15 +1,17 @@
 """Programs that are forks of bazel/fork_server.py behave as if the interpreter had started them."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 import pytest
 
-from bazel import fork_server
+from bazel import fork_client, fork_server
 from test.python import programs
 
 
@@ -95,18 +97,102 @@ def test_a_program_is_in_the_namespaces_of_its_caller():
     assert outer != os.readlink("/proc/self/ns/net")
 
 
+def test_no_compiled_program_comes_from_another_process():
+    # A program that is loaded needs no lowering, so a missing dependency would not be noticed.
+    program = "import jax; print(jax.config.jax_compilation_cache_dir)"
+    assert programs.run(program).stdout == "None\n"
+
+
 def test_a_variable_that_an_import_reads_gets_an_interpreter_of_its_own():
     program = "import sys; print('torch' in sys.modules)"
     assert programs.run(program, JAX_ENABLE_X64="1").stdout == "False\n"
     assert not fork_server.changes_imports({"TORCH_XLA_LITE_COMPILE": "first", "XLA_FLAGS": "x"})
 
 
+class _Copy:
+    """A client, with a server that imports little and ends when nothing has run for a second."""
+
+    def __init__(self, folder: Path):
+        self.client = folder / "fork_client.py"
+        self.server = folder / "fork_server.py"
+        self.place = Path(tempfile.mkdtemp(), "socket")  # The paths of sockets are short.
+        shutil.copy(fork_client.__file__, self.client)
+        text = Path(fork_server.__file__).read_text()
+        for old, new in (
+            (str(fork_server._IMPORTED), "('colorsys',)"),
+            ("SECONDS = 300", "SECONDS = 1"),
+        ):
+            assert old.replace("'", '"') in text
+            text = text.replace(old.replace("'", '"'), new)
+        self.server.write_text(text)
+
+    def call(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        command = [sys.executable, "-ISP", self.client, *arguments]
+        environ = {"FORK_SERVER": str(self.place)}
+        return subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60)
+
+    def is_fork(self) -> bool:
+        done = self.call("-c", "import sys; print('colorsys' in sys.modules)")
+        return done.stdout == "True\n"
+
+
 def test_without_a_server_the_interpreter_starts(tmp_path: Path):
-    program = "import sys; print('torch' in sys.modules, *sys.argv[1:]); sys.exit(3)"
-    done = subprocess.run(
-        [*programs.python(), "-c", program, "x"],
-        env=os.environ | {"FORK_SERVER": str(tmp_path / "none")},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert (done.returncode, done.stdout) == (3, "False x\n")
+    copy = _Copy(tmp_path)
+    done = copy.call("-c", "import sys; print(*sys.argv[1:]); sys.exit(3)", "x")
+    assert (done.returncode, done.stdout) == (3, "x\n")
+    assert not copy.is_fork()
+    assert not copy.place.exists()
+
+
+def test_one_server_is_started_and_it_ends_when_nothing_runs(tmp_path: Path):
+    copy = _Copy(tmp_path)
+    copy.call("--start")
+    listener = copy.place.stat().st_ino
+    copy.call("--start")
+    assert (copy.is_fork(), copy.place.stat().st_ino) == (True, listener)
+    copy.call("-c", "import time; time.sleep(3)")  # longer than a server waits that runs nothing
+    assert (copy.is_fork(), copy.place.stat().st_ino) == (True, listener)
+    for _ in range(200):
+        if not copy.place.exists():
+            break
+        time.sleep(0.05)
+    assert not copy.is_fork()
+    copy.call("--start")
+    assert copy.is_fork()
+
+
+def test_a_server_that_was_killed_is_replaced(tmp_path: Path):
+    copy = _Copy(tmp_path)
+    copy.place.touch()
+    copy.call("--start")
+    assert copy.is_fork()
+
+
+def test_a_server_of_an_older_state_runs_nothing_and_is_replaced(tmp_path: Path):
+    copy = _Copy(tmp_path)
+    copy.call("--start")
+    assert copy.is_fork()
+    os.utime(copy.server, ns=(0, 0))
+    assert not copy.is_fork()
+    copy.call("--start")
+    assert copy.is_fork()
+    os.utime(copy.server, ns=(1, 1))
+    copy.call("--start")  # the first that finds the old one
+    assert copy.is_fork()
+
+
+def test_a_program_below_another_root_runs_in_an_interpreter_of_its_own(tmp_path: Path):
+    copy = _Copy(tmp_path)
+    copy.call("--start")
+    text = copy.client.read_text()
+    assert 'os.stat("/")' in text
+    copy.client.write_text(text.replace('os.stat("/")', 'os.stat("/usr")'))
+    assert not copy.is_fork()
+
+
+def test_bazel_starts_a_server_before_the_tests():
+    lines = Path(".bazelrc").read_text().splitlines()
+    (script,) = (line.partition("=")[2] for line in lines if "--workspace_status_command" in line)
+    done = subprocess.run([Path(script).absolute()], capture_output=True, cwd="/", timeout=60)
+    # Without settings, as in that folder, it starts nothing; what it printed would be in outputs.
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")

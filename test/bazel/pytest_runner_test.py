@@ -62,6 +62,33 @@ def test_a_target_without_tests_fails(tmp_path: Path):
     assert _run(tmp_path).returncode != 0
 
 
+@pytest.mark.parametrize(
+    "skip",
+    [
+        "pytest.importorskip('no_such_library')",
+        "pytest.skip('no_such_library is not installed', allow_module_level=True)",
+    ],
+)
+def test_a_file_that_is_skipped_passes_and_says_why(tmp_path: Path, skip: str):
+    (tmp_path / "some_test.py").write_text(f"import pytest\n{skip}\ndef test_one(): pass\n")
+    result = _run(tmp_path)
+    assert (result.returncode, "no_such_library" in result.stdout.splitlines()[-1]) == (0, True)
+
+
+def test_a_lowering_that_is_missing_is_an_error_though_the_test_passes(tmp_path: Path):
+    for folder in (tmp_path / "torch_xla_lite", tmp_path / "torch_xla_lite" / "lowering"):
+        folder.mkdir()
+        (folder / "__init__.py").touch()
+    (tmp_path / "some_test.py").write_text(
+        "def test_one():\n"
+        "    try: import torch_xla_lite.lowering.sort\n"
+        "    except ImportError: pass\n"
+    )
+    result = _run(tmp_path, PYTHONPATH=f"{tmp_path}:{os.getcwd()}")
+    assert (result.returncode, "1 passed" in result.stdout) == (1, True)
+    assert result.stdout.splitlines()[-1].endswith('in its BUILD file: "sort"')
+
+
 @pytest.mark.parametrize(("index", "line"), [("0", "1 failed, 1 passed"), ("1", "1 passed")])
 def test_shards_divide_the_tests(target: Path, index: str, line: str):
     status = target / "status"

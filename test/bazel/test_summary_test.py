@@ -55,35 +55,6 @@ def test_cases_are_counted_and_skipped_ones_are_not(tmp_path: Path):
     ) == (2, 1)
 
 
-def _timed(label: str, milliseconds: int, **result: Any) -> str:
-    result["testAttemptDurationMillis"] = str(milliseconds)
-    return json.dumps({"id": {"testResult": {"label": label}}, "testResult": result}) + "\n"
-
-
-def test_the_slowest_targets_are_those_that_ran_longest_with_all_their_shards():
-    events = (
-        _timed("//:a", 1000)
-        + _timed("//:b", 1500)
-        + _timed("//:a", 1000)
-        + _timed("//:c", 9000, cachedLocally=True)
-        + _timed("//:d", 9000, executionInfo={"cachedRemotely": True})
-    )
-    found = [(target.seconds, target.label) for target in test_summary.slowest(events)]
-    assert found == [(2.0, "//:a"), (1.5, "//:b")]
-    assert [target.label for target in test_summary.slowest(events, number=1)] == ["//:a"]
-
-
-def test_each_of_them_has_the_name_of_its_longest_case(tmp_path: Path):
-    events = ""
-    for name, longest in (("b", "3"), ("c", "4.25")):
-        report = _REPORT.replace('name="b"', f'name="{name}" time="{longest}"').format(more="")
-        result = _result("//:a", tmp_path / f"{name}.xml", report)["testResult"]
-        events += _timed("//:a", 6000, **result)
-    assert [str(target) for target in test_summary.slowest(events)] == [
-        "   12.0 s  //:a (4.2 s: c)"
-    ]
-
-
 def test_a_target_that_did_not_build_counts_as_failed():
     assert _cases(_configured("//:t")) == (0, 1)
 

@@ -14,6 +14,8 @@ from scripts.ci.nvidia import codes, toolkit
 from test.build.cuda_tree import CudaTree
 from test.build.environments import environment
 
+pytestmark = pytest.mark.nightly
+
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:

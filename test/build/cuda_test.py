@@ -92,8 +92,9 @@ def test_auto_stays_off_with_a_stray_toolkit_beside_a_torch_for_cpus(tmp_path: P
     decision = _decide(Switch.AUTO, _CPU, write_toolkit(tmp_path))
     assert not decision.packaged
     assert decision.line == "not built (torch and jax are CPU builds)"
-    # For `bazel build //...`.
+    # For `bazel build //...` and tests.
     assert decision.toolkit is not None
+    assert decision.codes == ("sm_80", "sm_90", "compute_90")
 
 
 def test_a_toolkit_that_does_not_work_with_the_host_compiler_is_not_used(tmp_path: Path):

@@ -1,15 +1,14 @@
 """Builds with bazelisk, and tests the error if it cannot download Bazel."""
 
-import os
 import socket
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from test.build import npm
 from test.build.nested import Nested
-from test.build.tree import ROOT
+
+pytestmark = pytest.mark.nightly
 
 
 @pytest.fixture(scope="module")
@@ -64,42 +63,3 @@ def test_bazelisk_builds_with_an_installed_bazel(tmp_path: Path, bazelisk: Path,
         tree.setup("clean", **settings)
         tree.close()
     assert f'"{bazelisk}"' in (tree.root / ".bazelrc.generated.json").read_text()
-
-
-def _chosen(folder: Path, bazelisk: Path, installed: str, **variables: str) -> str:
-    """What bootstrap.sh says of the Bazel that it chooses, and the variable that it sets."""
-    for name, program in (("bazelisk", bazelisk), ("bazel", Path(installed))):
-        (folder / name).symlink_to(program)
-    script = 'source scripts/setup_env.sh; find_bazel; choose_bazel; echo "$TORCH_XLA_LITE_BAZEL"'
-    environ = {name: text for name, text in os.environ.items() if "BAZEL" not in name}
-    return subprocess.run(
-        ["bash", "-c", script],
-        cwd=ROOT,
-        env={**environ, "PATH": f"{folder}:{environ['PATH']}", "HOME": str(folder), **variables},
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-
-
-def test_bootstrap_takes_bazelisk_if_it_provides_a_bazel(tmp_path: Path, bazelisk: Path):
-    installed = npm.bazel_of_bazelisk()
-    said = _chosen(tmp_path, bazelisk, installed, USE_BAZEL_VERSION=installed)
-    assert said.startswith(f"Bazel: {tmp_path}/bazelisk (it runs bazel ")
-    assert said.splitlines()[1:] == [""]
-
-
-def test_bootstrap_takes_bazel_if_bazelisk_cannot_download(
-    tmp_path: Path, bazelisk: Path, closed_port: int
-):
-    said = _chosen(
-        tmp_path,
-        bazelisk,
-        npm.bazel_of_bazelisk(),
-        BAZELISK_BASE_URL=f"http://127.0.0.1:{closed_port}",
-    )
-    assert said.splitlines() == [
-        f"Bazel: {tmp_path}/bazel ({tmp_path}/bazelisk cannot provide its Bazel)",
-        f"For later commands:  export TORCH_XLA_LITE_BAZEL={tmp_path}/bazel",
-        f"{tmp_path}/bazel",
-    ]

@@ -1,7 +1,5 @@
 """Which Bazel is called."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -39,21 +37,6 @@ def test_a_bazel_is_found_by_the_variable_or_else_on_path(
         else:
             _program(tmp_path, name)
     assert find(wanted and wanted.format(folder=tmp_path), str(tmp_path)) == tmp_path / found
-
-
-@pytest.mark.parametrize(("works", "found"), [(True, "bazelisk"), (False, "bazel")])
-def test_a_shell_is_told_the_bazel_that_works(tmp_path: Path, works: bool, found: str):
-    _program(tmp_path, "bazel")
-    _program(tmp_path, "bazelisk").write_text(f"#!/bin/sh\nexit {int(not works)}\n")
-    process = subprocess.run(
-        [sys.executable, "-m", "bazel.pybuild.machine.find_bazel"],
-        env={"PATH": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert process.stdout.splitlines()[0] == str(tmp_path / found)
-    assert (len(process.stdout.splitlines()) == 3) is not works
 
 
 def test_a_bazel_that_is_a_link_to_bazelisk_counts_as_bazelisk(tmp_path: Path):

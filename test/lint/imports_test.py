@@ -143,7 +143,9 @@ _TABLE = [
 _LAYERS = [[Path(folder, entry) for entry in entries] for folder, entries in _TABLE]
 _USED_BY_SCRIPTS = {
     Path("bazel/pybuild/dist/sources.py"),
+    Path("bazel/pybuild/errors.py"),
     Path("bazel/pybuild/files.py"),
+    Path("bazel/pybuild/options.py"),
     Path("bazel/pybuild/why/execution_log.py"),
     Path("bazel/pybuild/machine/find_bazel.py"),
     Path("third_party/torch/layers.py"),

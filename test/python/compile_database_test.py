@@ -15,6 +15,8 @@ from torch.utils import _pytree as pytree
 
 from torch_xla_lite.compile_backend import backend
 
+pytestmark = pytest.mark.nightly
+
 MODULES = {
     "nn.FractionalMaxPool": "samples in float64, which the module refuses, also on the CPU",
     "nn.LazyConv": "parameters drawn in the first call: other numbers on the device",

@@ -12,28 +12,20 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
-from bazel import fork_client, fork_server
+from bazel import fork_client
 
 
 @functools.cache
 def python() -> tuple[str, ...]:
     """The beginning of a command that runs Python."""
-    if not fork_client.is_running():
-        _start_server()
+    try:
+        fork_client.start()
+    except OSError:  # In a sandbox, whose files cannot be written.
+        os.environ["FORK_SERVER"] = str(Path(tempfile.mkdtemp(), "socket"))
+        fork_client.start()
     return sys.executable, "-ISP", str(Path(fork_client.__file__).resolve())
-
-
-def _start_server() -> None:
-    """Starts a server for this process, with which it ends: its input is a pipe from here."""
-    place = os.environ["FORK_SERVER"] = str(Path(tempfile.mkdtemp(), "socket"))
-    subprocess.Popen([sys.executable, "-P", fork_server.__file__, place], stdin=subprocess.PIPE)
-    deadline = time.monotonic() + 60
-    while not fork_client.is_running():
-        assert time.monotonic() < deadline, "the server does not start"
-        time.sleep(0.05)
 
 
 def run(

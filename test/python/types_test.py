@@ -9,6 +9,8 @@ import pytest
 
 import torch_xla_lite
 
+pytestmark = pytest.mark.nightly
+
 _PROGRAM = """
 import torch
 import torch_xla_lite

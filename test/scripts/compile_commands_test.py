@@ -9,6 +9,8 @@ import pytest
 
 from test.build.nested import Nested
 
+pytestmark = pytest.mark.nightly
+
 _MORE = """
 load("//bazel:defs.bzl", "lite_cc_test")
 

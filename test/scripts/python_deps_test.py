@@ -91,6 +91,22 @@ def test_a_list_is_out_of_date_after_an_import_or_a_file_is_added_or_removed(tre
     assert [*python_deps.outdated(tree)] == ["scripts/python_deps.bzl", "test/python_deps.bzl"]
 
 
+@pytest.mark.parametrize(
+    ("code", "lists"),
+    [
+        ("", {}),
+        ("@pytest.mark.nightly\ndef test_it(): pass", {"nightly": ["it_test"]}),
+        ("pytestmark = pytest.mark.nightly", {"only_nightly": ["it_test"]}),
+        ("pytestmark = [pytest.mark.nightly]", {"only_nightly": ["it_test"]}),
+        ("pytestmark = [pytest.mark.nightly] if NIGHT else []", {"nightly": ["it_test"]}),
+    ],
+)
+def test_files_with_nightly_cases_are_listed(tree: Path, code: str, lists: dict[str, list[str]]):
+    (tree / "test" / "it_test.py").write_text(code)
+    found = {key: _deps(tree, f"test/{key}.py") for key in ("nightly", "only_nightly")}
+    assert {key: tests for key, tests in found.items() if tests} == lists
+
+
 def test_folders_with_a_build_file_are_listed(tree: Path):
     (tree / "docs").mkdir()
     (tree / "docs" / "BUILD.bazel").write_text("")

@@ -44,7 +44,7 @@ def test_actionlint_finds_nothing(actionlint: Path):
 
 def test_actionlint_finds_a_misspelt_name(actionlint: Path, tmp_path: Path):
     file = tmp_path / "ci.yml"
-    file.write_text(WORKFLOW.read_text().replace("matrix.sandboxes", "matrix.sandbox"))
-    assert ['property "sandbox" is not defined' in each for each in findings(actionlint, file)] == [
+    file.write_text(WORKFLOW.read_text().replace("matrix.kind ==", "matrix.sort =="))
+    assert ['property "sort" is not defined' in each for each in findings(actionlint, file)] == [
         True
     ]

@@ -55,23 +55,48 @@ bazel_rule_sets = repository_rule(
 # The replacements are repositories of their own rules. With local_repository and folders of this package, Bazel 4
 # sometimes takes this package for missing: `bazel query 'deps(//...)'` fails until WORKSPACE changes.
 
+_COVERAGE_TOOLS = """
+package(default_visibility = ["//visibility:public"])
+
+filegroup(name = "coverage_report_generator")
+
+filegroup(name = "lcov_merger")
+"""
+
 def _coverage_tools_replacement_impl(repository_ctx):
-    template = Label("//third_party/bazel_rules:coverage_tools.BUILD.tpl")
-    repository_ctx.template("BUILD.bazel", template, executable = False)
-    repository_ctx.template("unavailable.sh", Label("//third_party/bazel_rules:unavailable.sh"))
+    repository_ctx.file("BUILD.bazel", _COVERAGE_TOOLS)
 
 coverage_tools_replacement = repository_rule(
     implementation = _coverage_tools_replacement_impl,
-    doc = "Programs in the place of Bazel's coverage tools, which Debian does not package.",
+    doc = "Nothing in the place of Bazel's tools for `bazel coverage`, which Debian does not package.",
 )
 
-_RULES_CC = ["action_names", "cc_toolchain_config_lib", "defs", "find_cc_toolchain", "native"]
+# A file cannot define a name that Bazel has, but it can load it under another name and define it then.
+_NATIVE = """
+NATIVE_CC_COMMON = cc_common
+NATIVE_CC_INFO = CcInfo
+"""
+
+_NATIVE_RULES = ["cc_binary", "cc_library", "cc_toolchain", "cc_toolchain_suite", "objc_library"]
+
+_RULES_CC = {
+    "cc_binary": "cc_binary = native.cc_binary",
+    "cc_library": "cc_library = native.cc_library",
+    # Bazel's own packages load it.
+    "defs": "\n".join(["%s = native.%s" % (name, name) for name in _NATIVE_RULES]),
+    "cc_test": "cc_test = native.cc_test",
+    "common/cc_common": "load(':native.bzl', 'NATIVE_CC_COMMON')\ncc_common = NATIVE_CC_COMMON",
+    "common/cc_info": "load(':native.bzl', 'NATIVE_CC_INFO')\nCcInfo = NATIVE_CC_INFO",
+    "common/native": _NATIVE,
+    "find_cc_toolchain": "load('@bazel_tools//tools/cpp:toolchain_utils.bzl', _find = 'find_cpp_toolchain')\n" +
+                         "find_cc_toolchain = _find",
+}
 
 def _rules_cc_replacement_impl(repository_ctx):
-    repository_ctx.file("cc/BUILD.bazel", "")
-    for name in _RULES_CC:
-        template = Label("//third_party/bazel_rules:rules_cc/%s.bzl.tpl" % name)
-        repository_ctx.template("cc/%s.bzl" % name, template, executable = False)
+    for package in ["cc", "cc/common"]:
+        repository_ctx.file(package + "/BUILD.bazel", "")
+    for name, code in _RULES_CC.items():
+        repository_ctx.file("cc/%s.bzl" % name, code + "\n")
 
 rules_cc_replacement = repository_rule(
     implementation = _rules_cc_replacement_impl,

@@ -2,7 +2,7 @@
 #
 # Targets that need one are incompatible with every platform, so `bazel build //...` skips them.
 
-load("@rules_cc//cc:defs.bzl", "cc_library")
+load("@rules_cc//cc:cc_library.bzl", "cc_library")
 
 package(default_visibility = ["//visibility:public"])
 

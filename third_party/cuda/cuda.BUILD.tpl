@@ -1,6 +1,6 @@
 # The CUDA toolkit that this tree is configured for (see //third_party/cuda).
 
-load("@rules_cc//cc:defs.bzl", "cc_library")
+load("@rules_cc//cc:cc_library.bzl", "cc_library")
 
 package(default_visibility = ["//visibility:public"])
 

@@ -1,7 +1,7 @@
 """@googletest: the system's googletest (Debian: libgtest-dev).
 
 Its static libraries are used, because compiling googletest costs more than all torch-free sources of this project
-together. For cross-compilation it is compiled from the sources in Debian's package.
+together.
 """
 
 _LIBRARIES = ["libgtest.a", "libgtest_main.a"]
@@ -13,8 +13,6 @@ _FOLDERS = [
     "/usr/lib",
     "/usr/local/lib",
 ]
-
-_SOURCES = "/usr/src/googletest/googletest"
 
 _INCLUDES = ["/usr/include", "/usr/local/include"]
 
@@ -29,11 +27,9 @@ def _googletest_repository_impl(repository_ctx):
     repository_ctx.symlink(_first(repository_ctx, _INCLUDES, "gtest"), "include/gtest")
     for name in _LIBRARIES:
         repository_ctx.symlink(_first(repository_ctx, _FOLDERS, name), name)
-    if repository_ctx.path(_SOURCES).exists:
-        repository_ctx.symlink(_SOURCES, "source")
     repository_ctx.template("BUILD.bazel", Label("//third_party/googletest:googletest.BUILD.tpl"), executable = False)
 
 googletest_repository = repository_rule(
     implementation = _googletest_repository_impl,
-    doc = "Headers, static libraries and sources of the system's googletest.",
+    doc = "Headers and static libraries of the system's googletest.",
 )

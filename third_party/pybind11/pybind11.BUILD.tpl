@@ -1,6 +1,6 @@
 # The installed pybind11 (see //third_party/pybind11).
 
-load("@rules_cc//cc:defs.bzl", "cc_library")
+load("@rules_cc//cc:cc_library.bzl", "cc_library")
 
 package(default_visibility = ["//visibility:public"])
 

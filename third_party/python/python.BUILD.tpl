@@ -1,6 +1,6 @@
 # The interpreter of this tree's environment (see //third_party/python).
 
-load("@rules_cc//cc:defs.bzl", "cc_library")
+load("@rules_cc//cc:cc_library.bzl", "cc_library")
 
 package(default_visibility = ["//visibility:public"])
 

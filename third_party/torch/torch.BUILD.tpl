@@ -12,7 +12,7 @@
 #   autograd     torch/csrc/autograd/custom_function.h: functions with a derivative
 #   python       headers that use Python
 
-load("@rules_cc//cc:defs.bzl", "cc_library")
+load("@rules_cc//cc:cc_library.bzl", "cc_library")
 load("@torch_xla_lite//third_party/torch:runtime.bzl", "torch_runtime")
 load("@torch_xla_lite//bazel:linking.bzl", "interface_library")
 load(":layers.bzl", "ATTENTION", "AUTOGRAD", "C10", "CORE", "HOST_MEMORY", "META", "OPERATORS", "PYTHON", "STABLE", "TENSOR_BASE")

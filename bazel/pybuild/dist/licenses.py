@@ -89,7 +89,6 @@ SHIPPED = {
 
 # Folder of third_party -> why nothing of it is in a wheel.
 NOT_SHIPPED = {
-    "aarch64_gcc": "a compiler; its libraries are those of the system that the code runs on",
     "bazel_rules": "tells Bazel how to build",
     "compiler": "checks that it is the one that the tree is configured for",
     "googletest": "only in tests",

@@ -27,6 +27,8 @@ from bazel.pybuild.machine.cuda_toolkits import (
 from bazel.pybuild.options import Options
 from bazel.pybuild.variables import Switch
 
+# One architecture as machine code, one with PTX.
+_FOR_TESTS = "8.0;9.0+PTX"
 # The wheels on PyPI that form a toolkit, since this version of CUDA. Those for earlier versions
 # (nvidia-cuda-nvcc-cu12 ...) contain ptxas and libnvvm, but neither nvcc nor cicc nor cudafe++.
 _WHEELS_SINCE = 13
@@ -242,8 +244,9 @@ def _not_wanted(options: Options, toolkit: Toolkit | None) -> Cuda:
     reason = "off: torch and jax are CPU builds"
     if toolkit is None:
         return Cuda(False, None, (), reason)
+    # For tests only: all architectures would take longer and test nothing more.
+    options = options._replace(cuda_arch_list=options.cuda_arch_list or _FOR_TESTS)
     try:
-        # For `bazel build //...` only.
         return Cuda(False, toolkit, _codes(options, toolkit), reason)
     except BuildError:
         # A list that was set for another project must not break a build without CUDA.

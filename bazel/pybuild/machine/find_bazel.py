@@ -1,19 +1,13 @@
 """Finds the Bazel to call: the one that the user names, else bazelisk, else bazel.
 
-    find(options.bazel, os.environ.get("PATH", ""))     # PosixPath('/usr/bin/bazel')
-
-    python3 -m bazel.pybuild.machine.find_bazel      # for scripts
-
-prints the program, why it is used, and a third line if setup.py would take another one. Nothing is
-printed if there is none. The exit code is 1 after an error.
+find(options.bazel, os.environ.get("PATH", ""))     # PosixPath('/usr/bin/bazel')
 """
 
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from bazel.pybuild.errors import BuildError, message
+from bazel.pybuild.errors import BuildError
 
 # Debian's Bazel and the rule sets that it needs; this works without Bazel's download host.
 APT_COMMAND = "sudo apt-get install bazel-bootstrap bazel-rules-java bazel-rules-proto"
@@ -59,13 +53,9 @@ def find(wanted: str | None, path: str) -> Path:
 
 def default() -> str:
     """The program that setup.py calls, for scripts."""
-    return str(find(*_environment()))
-
-
-def _environment() -> tuple[str | None, str]:
     from bazel.pybuild import options
 
-    return options.read(os.environ).bazel, os.environ.get("PATH", "")
+    return str(find(options.read(os.environ).bazel, os.environ.get("PATH", "")))
 
 
 def which(name: str, path: str, mode: int = os.X_OK) -> Path | None:
@@ -141,44 +131,3 @@ def _is_bazelisk(executable: Path) -> bool:
 
 def _install_command() -> str:
     return APT_COMMAND if Path("/usr/bin/apt-get").exists() else NPM_COMMAND
-
-
-def _choose(wanted: str | None, path: str) -> tuple[Path, str, bool]:
-    """A Bazel that works, why it is used, and whether it is not the one that `find` finds.
-
-    bazelisk works if it can provide the version that .bazeliskrc pins, from its cache or from
-    Bazel's download host.
-    """
-    import subprocess
-
-    found = find(wanted, path)
-    if wanted:
-        return found, "TORCH_XLA_LITE_BAZEL names it", False
-    if not _is_bazelisk(found):
-        return found, "there is no bazelisk", False
-    try:
-        command = [found, "--version"]
-        said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
-        return found, f"it runs {said.stdout.strip()}", False
-    except (OSError, subprocess.SubprocessError):
-        other = which("bazel", path)
-        if other is None or _is_bazelisk(other):
-            raise NotInstalled(f"{found} cannot provide its Bazel.") from None
-        return _behind_script(other), f"{found} cannot provide its Bazel", True
-
-
-def main() -> int:
-    """Runs the command line."""
-    try:
-        executable, reason, is_other = _choose(*_environment())
-    except NotInstalled:
-        return 0
-    except BuildError as error:
-        print(f"error: {message(error)}", file=sys.stderr)
-        return 1
-    print(executable, reason, *(["setup.py would take another one"] if is_other else []), sep="\n")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
