@@ -32,7 +32,7 @@ _THREADS = "1"
 
 # Beginnings of variables that the imported libraries read, or that the interpreter reads.
 _READ_BY_IMPORTS = ("JAX_", "LD_", "MKL_", "OMP_", "PYTHON", "PYTORCH_", "TORCH_")
-# Of these, the ones that are read when a program begins, or by this package.
+# The variables that are read when a program begins, or by this package.
 _READ_LATER = (
     "PYTHON_",
     "PYTHONDONTWRITEBYTECODE",

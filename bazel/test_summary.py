@@ -49,7 +49,7 @@ def cases(events: str) -> Cases:
             result = identity["testResult"]
             part = result["label"], result.get("run", 0), result.get("shard", 0)
             if path := _report(event["testResult"]):
-                reports[part] = path  # Of several attempts, the last one counts.
+                reports[part] = path  # The last of several attempts counts.
     total = Cases(0, 0)
     for label in sorted(expected - skipped | set(passed_targets)):
         counted = Cases(0, 0)

@@ -33,8 +33,13 @@ _BUILD = {
 }
 # For servers of caches.
 _TESTS = {"nginx-light": ["/usr/sbin/nginx"], "openssl": ["openssl"]}
-# The first compiles for Bazel, the second reads what scripts/compile_commands.py writes.
-_NIGHTLY_TESTS = {"ccache": ["ccache"], "clangd": ["clangd"]}
+# ccache compiles for Bazel, clangd reads what scripts/compile_commands.py writes, and an engine of
+# remote execution keeps its actions in PostgreSQL.
+_NIGHTLY_TESTS = {
+    "ccache": ["ccache"],
+    "clangd": ["clangd"],
+    "postgresql": ["/usr/lib/postgresql"],
+}
 # Debian's Bazel does not include these rule sets; other builds of Bazel download them.
 _RULE_SETS = {
     "bazel-rules-java": ["/usr/share/bazel/rules/java"],

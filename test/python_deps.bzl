@@ -99,6 +99,7 @@ PYTHON_DEPS = {
     },
     "test/lint": {
         "api_test": [":source_tree"],
+        "budgets_test": [":source_tree"],
         "build_files_test": [":source_tree", "//scripts:__init__", "//scripts:cc_deps", "//scripts:python_deps",
             "//third_party/torch:layers"],
         "docs_test": [":source_tree", "//bazel/pybuild/dist:metadata"],

@@ -1,0 +1,53 @@
+"""Each part of the build half has at most so many lines: one person has to be able to hold it.
+
+    python -m pytest -s test/lint/budgets_test.py    # prints the lines of each part
+
+Take something away before you raise a number, and say in the commit what the new lines are worth.
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from test.lint.source_tree import ROOT, files
+
+
+class _Part(NamedTuple):
+    """The largest number of lines, the folders and files, and the folders among them left out."""
+
+    limit: int
+    places: tuple[str, ...]
+    without: tuple[str, ...] = ()
+
+
+_TESTS = ("bazel", "build", "cache", "lint", "scripts", "setup_py", "third_party")
+_PARTS = {
+    "bazel/pybuild": _Part(7_500, ("bazel/pybuild",)),  # The goal is 7,000.
+    "rules and runners": _Part(2_300, ("bazel",), ("bazel/pybuild",)),  # The goal is 2,200.
+    "third_party": _Part(1_560, ("third_party",)),
+    "scripts": _Part(6_900, ("scripts",)),  # The goal is 6,400.
+    "scripts/repos": _Part(2_800, ("scripts/repos",)),  # The goal is 2,000.
+    "scripts/bench": _Part(2_400, ("scripts/bench",)),
+    "scripts/ci": _Part(250, ("scripts/ci",)),
+    # The goal is 13,100.
+    "their tests": _Part(14_600, tuple(f"test/{name}" for name in _TESTS)),
+    "pages": _Part(3_500, ("docs", "README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+}
+
+
+def _is_below(file: Path, places: tuple[str, ...]) -> bool:
+    return any(file.is_relative_to(place) for place in places)
+
+
+@pytest.mark.parametrize("name", _PARTS)
+def test_a_part_has_few_lines(name: str):
+    part = _PARTS[name]
+    of_part = [
+        file
+        for file in files("")
+        if _is_below(file, part.places) and not _is_below(file, part.without)
+    ]
+    lines = sum((ROOT / file).read_bytes().count(b"\n") for file in of_part)
+    print(f"{name}: {lines:,} of {part.limit:,} lines")
+    assert lines <= part.limit
