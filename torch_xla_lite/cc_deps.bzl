@@ -128,7 +128,7 @@ CC_DEPS = {
     },
     "torch_xla_lite/csrc/ops": {
         "aten_call": (["aten_call.cc", "aten_call.h"], [":conditions", ":decode", ":kernel_keys", ":map_tensors",
-            ":op_facts", ":op_name", ":out_overload", "@torch//:core"]),
+            ":op_facts", ":op_name", ":out_overload", ":undeclared_writes", "@torch//:core"]),
         "call": (["call.cc", "call.h"], [":mixed_devices", ":op_info", ":words", "//torch_xla_lite/csrc/device:guard",
             "//torch_xla_lite/csrc/tensor:dtype", "//torch_xla_lite/csrc/tensor:tensor_impl", "@torch//:core"]),
         "conditions": (["conditions.cc", "conditions.h"], [":named", "@torch//:core"]),
@@ -142,6 +142,7 @@ CC_DEPS = {
         "op_name": (["op_name.h"], ["@torch//:core"]),
         "out_overload": (["out_overload.cc", "out_overload.h"], ["@torch//:core"]),
         "stack": (["stack.h"], []),
+        "undeclared_writes": (["undeclared_writes.cc", "undeclared_writes.h"], [":call", "@torch//:core"]),
         "words": (["words.h"], []),
     },
     "torch_xla_lite/csrc/python": {
@@ -191,7 +192,8 @@ CC_DEPS = {
             "//torch_xla_lite/csrc/ir:mutex", "//torch_xla_lite/csrc/ir:thread_annotations",
             "//torch_xla_lite/csrc/ops:call", "//torch_xla_lite/csrc/ops:map_tensors",
             "//torch_xla_lite/csrc/ops:op_info", "//torch_xla_lite/csrc/ops:stack",
-            "//torch_xla_lite/csrc/runtime:runtime", "//torch_xla_lite/csrc/tensor:tensor_impl", "@torch//:core"]),
+            "//torch_xla_lite/csrc/ops:undeclared_writes", "//torch_xla_lite/csrc/runtime:runtime",
+            "//torch_xla_lite/csrc/tensor:tensor_impl", "@torch//:core"]),
         "judge": (["judge.cc", "judge.h"], [":overlap", "//torch_xla_lite/csrc/infer:infer",
             "//torch_xla_lite/csrc/infer:numbers", "//torch_xla_lite/csrc/ir:record_lock",
             "//torch_xla_lite/csrc/ir:signature", "//torch_xla_lite/csrc/ir:thread_annotations",

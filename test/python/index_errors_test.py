@@ -263,6 +263,33 @@ def test_values_that_the_cpu_refuses_raise(op, message, mode):
         torch_xla_lite._XLAC.set_compile_when("first")
 
 
+NOTHING = torch.zeros(3, 0, dtype=torch.int64)
+ZERO = torch.zeros(1, 1, dtype=torch.int64)
+WITHOUT_ELEMENTS = {
+    "remainder": lambda x, i: x % ZERO.to(x.device),
+    "fmod": lambda x, i: torch.fmod(x, ZERO.to(x.device)),
+    "floor_divide": lambda x, i: x // ZERO.to(x.device),
+    "division that truncates": lambda x, i: torch.div(x, ZERO.to(x.device), rounding_mode="trunc"),
+    "index": lambda x, i: x[i],
+    "setitem": lambda x, i: x.index_put((i,), x[:2]),
+    "index_add": lambda x, i: x.index_add(0, i, x[:2]),
+    "index_copy": lambda x, i: x.index_copy(0, i, x[:2]),
+    "index_fill": lambda x, i: x.index_fill(0, i, 5),
+    "write through a mask": lambda x, i: x.index_put((x > 0,), x[0]),
+    "write of rows through a mask": lambda x, i: x.t().index_put((x[0] > 0,), x.t()),
+    "gradient of a mask": lambda x, i: torch.autograd.grad(
+        (leaf := x.float().requires_grad_())[leaf > 0].sum(), leaf
+    )[0],
+}
+
+
+@pytest.mark.parametrize("op", WITHOUT_ELEMENTS.values(), ids=WITHOUT_ELEMENTS.keys())
+def test_where_there_are_no_elements_no_divisor_and_no_index_is_bad(op):
+    wanted = op(NOTHING, BAD)
+    got = op(NOTHING.jax(), BAD.jax()).cpu()
+    assert (got.shape, got.dtype) == (wanted.shape, wanted.dtype)
+
+
 def test_a_sorter_that_is_no_permutation_raises():
     places = torch.searchsorted(tensor(0.0, 1.0), tensor(1.0), sorter=torch.tensor([0, 9]).jax())
     with pytest.raises(IndexError, match="out of range: it must be in"):

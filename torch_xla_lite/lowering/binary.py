@@ -108,8 +108,11 @@ def div_mode(self: Operand, other: Operand, *, rounding_mode: str | None, outs) 
 
 
 def _check_divisor(divisor: Operand, out: jax.ShapeDtypeStruct) -> None:
-    """Python numbers were checked when the op was recorded (csrc/infer/numbers.h)."""
-    if is_integral(out.dtype) and isinstance(divisor, jax.Array) and divisor.dtype.kind in "biu":
+    """Python numbers were checked when the op was recorded (csrc/infer/numbers.h). What is empty
+    divides nothing."""
+    if not is_integral(out.dtype) or 0 in out.shape:
+        return
+    if isinstance(divisor, jax.Array) and divisor.dtype.kind in "biu":
         checks.not_zero(convert(divisor, out.dtype))
 
 
@@ -427,12 +430,12 @@ def special_zeta(self: Operand, other: Operand, *, outs) -> jax.Array:
     return unary.zeta(*_rounded_pair(self, other, outs[0]))
 
 
-@lower("aten::complex")
+@lower("aten::complex", one_dtype="real imag")
 def complex_(real: jax.Array, imag: jax.Array, *, outs) -> jax.Array:
     return lax.complex(*(broadcast(x, outs[0].shape) for x in (real, imag)))
 
 
-@lower("aten::polar")
+@lower("aten::polar", one_dtype="abs angle")
 def polar(abs: jax.Array, angle: jax.Array, *, outs) -> jax.Array:
     r, phi = (broadcast(x, outs[0].shape) for x in (abs, angle))
     return lax.complex(lax.mul(r, lax.cos(phi)), lax.mul(r, lax.sin(phi)))

@@ -293,7 +293,7 @@ std::vector<at::Tensor> CpuCall::Results(std::span<const at::Tensor> operands,
   } else if (may_overwrite && in_place_ && FitsResult(stack[0], operands[0])) {
     in_place_->callBoxed(&stack);
   } else {
-    call_->op().callBoxed(&stack);
+    call_->Call(&stack);
   }
   if (complete_ != nullptr) complete_(arguments, &stack);
   return AtenCall::Results(stack);
@@ -311,7 +311,7 @@ at::Tensor CpuCall::Checked(at::Tensor result, size_t output) const {
   const ir::Shape* shape = signature_.outputs[output];
   if (shape == nullptr) return {};
   const c10::ScalarType dtype = tensor::ScalarTypeOf(shape);
-  AtenCall::CheckResult(result, output, shape->dims(), dtype);
+  call_->CheckResult(result, output, shape->dims(), dtype);
   return result.scalar_type() == dtype ? result : result.to(dtype);
 }
 
