@@ -235,8 +235,7 @@ def _is_cloned(place: Path) -> bool:
 def removable(path: Path, old: str, new: str) -> list[str]:
     """Submodules that the new commit has not, and that hold nothing but the old commit's files."""
     gone = recorded(path, old).keys() - recorded(path, new).keys()
-    there = [name for name in sorted(gone) if git.is_checkout(path / name)]
-    return [name for name in there if _is_pristine(path / name)]
+    return [name for name in sorted(gone) if _is_pristine(path / name)]
 
 
 def _is_pristine(place: Path) -> bool:
@@ -244,6 +243,9 @@ def _is_pristine(place: Path) -> bool:
 
     A repository with a git folder of its own is more than that: its history is in no other place.
     """
+    if not git.is_checkout(place):
+        # A run may have been killed before it was cloned.
+        return not os.path.lexists(place) or (place.is_dir() and not any(place.iterdir()))
     words = ("status", "--porcelain", "--untracked-files=all", "--ignored", "--no-renames")
     listed = git.ask(place, *words, "--ignore-submodules=none")
     entries = [entry.split(" ", 2) for entry in git.names(place, "ls-files", "--stage", "-z")]

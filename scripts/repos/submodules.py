@@ -7,7 +7,6 @@ next one. Submodules move recursively, several at once, and never over local cha
 
 import itertools
 import os
-import shutil
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -55,10 +54,9 @@ def move_head(path: Path, record: journal.Record, old: str, new: str, to: str = 
     waiting = inspect.waiting(path)
     following, notes = _expected(path, old, new)
     journal.set_pending(path, {**waiting, **following})
-    for place in inspect.removable(path, old, new) if record.undoes else ():
-        # The git folder and the settings stay, for the next time.
-        shutil.rmtree(path / place)
-        (path / place).mkdir()
+    if record.undoes and (made := inspect.removable(path, old, new)):
+        # Their git folders stay, for the next time.
+        git.ask(path, "--literal-pathspecs", "submodule", "--quiet", "deinit", "--", *made)
     try:
         complaint = move.head(path, old, new, to)
     except git.Problem:

@@ -35,11 +35,11 @@ def test_a_new_submodule_is_cloned_with_what_is_in_it_and_undo_takes_it_away(
 ):
     nest.top.add_submodule(nest.middle, "second")
     nest.clone.git("fetch", "-q")
-    before = nest.clone.files()
+    before = nest.clone.everything()
     assert world.run().code == 0
     assert (nest.clone.path / "second" / "leaf" / "README").exists()
     assert world.run("undo").code == 0
-    assert (nest.clone.files(), nest.clone.git("status", "--porcelain")) == (before, "")
+    assert (nest.clone.everything(), nest.clone.git("status", "--porcelain")) == (before, "")
     assert world.run().code == 0
     assert (nest.clone.path / "second" / "leaf" / "README").exists()
 
