@@ -209,9 +209,24 @@ def segments_gradient(data: torch.Tensor, reduce: str, unsafe: bool, **sizes) ->
 MATRIX = torch.ones(2, 2, device="jax")
 PIVOTS = torch.tensor([1, 3], dtype=torch.int32, device="jax")
 VALUES = {
-    "multinomial": (lambda: tensor(0.5, -1.0).multinomial(1), "element < 0"),
+    "multinomial": (
+        lambda: tensor(0.5, -1.0).multinomial(1),
+        r"element < 0 \(in aten::multinomial\)\n",
+    ),
     "multinomial of NaN": (lambda: tensor(0.5, math.nan).multinomial(1), "`nan`"),
     "multinomial of infinity": (lambda: tensor(0.5, math.inf).multinomial(1), "`inf`"),
+    "multinomial with replacement": (
+        lambda: tensor(0.5, -1.0).multinomial(2, True),
+        r"encountering probability entry < 0\) \(in aten::multinomial\)\n[^\n]*$",
+    ),
+    "multinomial of infinity, with replacement": (
+        lambda: tensor(0.5, math.inf).multinomial(2, True),
+        r"entry = infinity or NaN\) \(in aten::multinomial\)\n[^\n]*$",
+    ),
+    "an assertion": (
+        lambda: torch._assert_async(tensor(0.0), "wrong") or tensor(1.0) + 1,
+        r"wrong \(in aten::_assert_async\)",
+    ),
     "multinomial of zeros": (lambda: tensor(0.0, 0.0).multinomial(1, True), "probabilities <= 0"),
     "bernoulli": (lambda: tensor(0.5, 1.5).bernoulli(), "p_in >= 0 && p_in <= 1"),
     "bernoulli_": (lambda: tensor(1.0).bernoulli_(tensor(math.nan)), "p_in >= 0 && p_in <= 1"),

@@ -196,7 +196,9 @@ class Call:
 
     def describe(self, message: str) -> str:
         """`message`, which op it is about, and the line that recorded the op."""
-        return graph_errors.with_sources(f"{message} (in {self.op})", [self.source])
+        # The message of an assertion names the op that needs it (lowering/composites.py).
+        where = "" if " (in aten::" in message else f" (in {self.op})"
+        return graph_errors.with_sources(f"{message}{where}", [self.source])
 
     def failure(self, message: str) -> Exception:
         """The error if this call cannot be lowered or compiled."""
