@@ -155,6 +155,9 @@ def keep_at(tensor: torch.Tensor, placement: SupportsInt | SupportsIndex) -> Non
 def placement_of(tensor: torch.Tensor) -> int | None:
     """Where the data of a tensor is, or was before what is pending now; None if it never was."""
 
+def swap_tensors(a: torch.Tensor, b: torch.Tensor) -> None:
+    """Exchanges data, layout and autograd of two tensors; their hooks and attributes stay."""
+
 def is_pending(tensor: torch.Tensor) -> bool:
     """Whether a tensor on jax was recorded and not computed yet."""
 

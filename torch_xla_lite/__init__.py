@@ -28,6 +28,7 @@ compiled bridge, names the device and connects the compiler, in this order:
     meta_functions  keeps the first ops from importing torch._dynamo
     edited_lowerings  runs those that were edited in a checkout
     trainers    mixed precision of accelerate and transformers
+    patches     what is replaced in torch, safetensors and trainers
     compilation_cache  keeps executables on disk, for other processes
     environment default_env(): where tensors are created when the code names no device
 
@@ -59,6 +60,7 @@ from . import (  # noqa: E402
     edited_lowerings,
     environment,
     jax_calls,
+    safetensors,
     sharding,
     tensor,
     trainers,
@@ -89,6 +91,8 @@ from .torch_hooks import (  # noqa: E402
     graph_cuts,
     meta_functions,
     opcheck,
+    parallel,
+    patches,
     serialization,
     torchscript,
 )
@@ -108,6 +112,7 @@ debug.register()
 graph_cuts.register()
 meta_functions.register()
 trainers.register()
+patches.apply((*parallel.PATCHES, *safetensors.PATCHES, *trainers.PATCHES))
 edited_lowerings.register()
 
 sync = device.sync

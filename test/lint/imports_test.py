@@ -51,6 +51,7 @@ _TABLE = [
     ("torch_xla_lite/lowering", ["__init__.py"]),
     # The Python half of the runtime, the device's interface, the whole package.
     (_PACKAGE, ["after_import.py", "autoload.py", "program_lines.py", "startup"]),
+    (_PACKAGE, ["torch_hooks/patches.py"]),
     (_PACKAGE, ["program_history.py", "thread_settings.py"]),
     (_PACKAGE, ["compiler/__init__.py", "distributed.py", "torch_hooks/__init__.py"]),
     (
@@ -65,7 +66,10 @@ _TABLE = [
             "compiler/private_folder.py",
             "compiler/progress.py",
             "compiler/stored_values.py",
+            "safetensors.py",
             "thread_settings.py",
+            "torch_hooks/moves.py",
+            "torch_hooks/parallel.py",
             "compiler/words.py",
         ],
     ),
