@@ -133,6 +133,15 @@ def to_jax(tensor: torch.Tensor) -> jax.Array:
 def data_ptr(tensor: torch.Tensor) -> int:
     """The address that stands for the first element of a tensor on jax. No memory is there."""
 
+def stamp_new(number: SupportsInt | SupportsIndex) -> None:
+    """Gives a number to the storages that the calling thread makes from now on; 0: none."""
+
+def stamp_of(tensor: torch.Tensor) -> int:
+    """The number of the storage of a tensor; 0 for tensors without one on jax."""
+
+def set_stamp_of(tensor: torch.Tensor, number: SupportsInt | SupportsIndex) -> None:
+    """Gives another number to it."""
+
 def is_conjugate_view(tensor: torch.Tensor) -> bool:
     """Whether a tensor on jax shows its storage conjugated or negated."""
 

@@ -41,13 +41,14 @@ import sys
 from typing import TYPE_CHECKING
 
 from . import commands
-from .startup import preflight
+from .startup import preflight, random_states
 
 if commands.called(getattr(sys, "argv", ()), sys.orig_argv):
     # The command line must work even if the package does not.
     raise SystemExit(commands.main(sys.argv[1:]))
 
-preflight.check()
+with random_states.kept():
+    preflight.check()  # imports jax, in the middle of a program that may have seeded
 _XLAC = preflight.load_extension()
 
 # Only after the checks: these import torch, jax and the extension.

@@ -74,8 +74,8 @@ _TABLE = [
         ],
     ),
     (_PACKAGE, ["compiler/compilation_cache.py", "compiler/foreign_code.py"]),
-    (_PACKAGE, ["debug/graph_differences.py", "compiler/index_errors.py"]),
-    (_PACKAGE, ["compiler/graph_errors.py", "debug/new_graphs.py"]),
+    (_PACKAGE, ["debug/graph_differences.py", "compiler/graph_errors.py"]),
+    (_PACKAGE, ["compiler/index_errors.py", "debug/new_graphs.py"]),
     (
         _PACKAGE,
         [

@@ -3,7 +3,9 @@
 import gc
 import math
 import subprocess
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import jax
 import numpy as np
@@ -151,7 +153,38 @@ def test_passed_checks_are_forgotten_without_a_read():
         torch_xla_lite.sync()
     x.tolist()
     gc.collect()
-    assert len(index_errors._pending) == 0
+    assert len(index_errors._of_this_thread.checks) == 0
+
+
+def test_the_error_of_a_thread_is_raised_there_and_nowhere_else():
+    ran, read = threading.Event(), threading.Event()
+
+    def run() -> list[list[float]]:
+        rows = X.jax()[BAD.jax()]
+        torch_xla_lite.sync()
+        torch_xla_lite._XLAC.to_jax(rows).block_until_ready()
+        ran.set()
+        read.wait()
+        return rows.tolist()
+
+    with ThreadPoolExecutor(1) as pool:
+        rows = pool.submit(run)
+        ran.wait()
+        assert (X.jax() + 1).sum().item() == 78
+        read.set()
+        with pytest.raises(IndexError):
+            rows.result()
+
+
+def test_threads_read_valid_rows_at_once():
+    """A list of all threads was changed by one while another read it."""
+
+    def work(row: int) -> float:
+        index = torch.tensor([1, row]).jax()
+        return sum(X.jax()[index].sum().item() for _ in range(100))
+
+    with ThreadPoolExecutor(3) as pool:
+        assert list(pool.map(work, range(3))) == [2800, 4400, 6000]
 
 
 PROGRAM = """

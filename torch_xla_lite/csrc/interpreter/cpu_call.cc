@@ -174,10 +174,11 @@ CpuCall::CpuCall(const ir::Signature& signature) : signature_(signature) {
     name = name.substr(end + 1);
   }
   const dispatch::OpFacts& facts = dispatch::FactsOf(name);
-  if (!facts.by_value) return;
   const auto op = dispatch::FindOp(name);
   if (!op) return;
   is_seeded_ = op->hasTag(at::Tag::nondeterministic_seeded);
+  draws_ = is_seeded_ && name != kAttention;
+  if (!facts.by_value) return;
   kernel_ = FindKernel(name);
   complete_ = FindCompletion(name);
   draw_ = signature.outputs.empty() ? nullptr : FindDraw(name, signature.outputs[0]);
@@ -208,7 +209,7 @@ bool CpuCall::is_possible() const {
 }
 
 bool CpuCall::HasKernel(const c10::OperatorHandle& op) const {
-  return !op.schema().is_mutable() && (!is_seeded_ || signature_.op == kAttention) &&
+  return !op.schema().is_mutable() && !draws_ &&
          (kernel_ != nullptr || op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU));
 }
 

@@ -34,6 +34,9 @@ class CpuCall final : public ir::Signature::Derived {
   // current default dtype, not the one at recording time.
   bool is_possible() const;
 
+  // Whether its results are random.
+  bool draws() const { return draws_; }
+
   // Makes it impossible: the kernel gives something else. Calls of the op with other shapes or
   // options are not affected.
   void GiveUp() const { has_given_up_ = true; }
@@ -64,6 +67,7 @@ class CpuCall final : public ir::Signature::Derived {
   // The result of a view that is written through.
   std::optional<size_t> written_;
   bool is_seeded_ = false;
+  bool draws_ = false;
   mutable bool has_given_up_ = false;  // Guarded by the sync lock, as all that is derived.
   // Replaces torch's kernel.
   void (*kernel_)(torch::jit::Stack*) = nullptr;

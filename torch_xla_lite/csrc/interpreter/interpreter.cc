@@ -108,8 +108,15 @@ const CpuCall& CallOf(const ir::Signature& signature) {
 
 }  // namespace
 
-Interpreter::Interpreter(const RunLowering& run_lowering)
-    : run_lowering_(run_lowering), padded_draws_(run_lowering) {}
+Interpreter::Interpreter(const RunLowering& run_lowering, std::function<bool()> draws_threefry)
+    : run_lowering_(run_lowering),
+      draws_threefry_(std::move(draws_threefry)),
+      padded_draws_(run_lowering) {}
+
+bool Interpreter::RunsLowering(const ir::Signature& call) const {
+  const bool has_kernel = CallOf(call).is_possible() && !lowered_.contains(call.op);
+  return !has_kernel && !call.is_zeros && !PaddedDraws::Has(call.op);
+}
 
 std::vector<at::Tensor> Interpreter::Run(const ir::Graph& graph, std::vector<at::Tensor> leaves) {
   const device::BlockScope blocks;
@@ -160,14 +167,17 @@ std::vector<at::Tensor> Interpreter::RunCall(const ir::Node& node, std::vector<a
     return {Zeros(shape->dims(), tensor::ScalarTypeOf(shape))};
   }
   const CpuCall& call = CallOf(signature);
-  if (call.is_possible() && !lowered_.contains(signature.op)) {
+  const bool is_threefry = !call.draws() || draws_threefry_();
+  if (call.is_possible() && is_threefry && !lowered_.contains(signature.op)) {
     try {
       return call.Run(operands, node.scalars(), may_overwrite);
     } catch (const dispatch::UnexpectedResults&) {
       call.GiveUp();
     }
   }
-  if (auto drawn = padded_draws_.Run(node, operands)) return *std::move(drawn);
+  if (is_threefry) {
+    if (auto drawn = padded_draws_.Run(node, operands)) return *std::move(drawn);
+  }
   for (at::Tensor& operand : operands) operand = Dense(operand);
   return run_lowering_(node, operands);
 }

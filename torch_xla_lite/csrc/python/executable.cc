@@ -34,7 +34,7 @@ PyExecutable::PyExecutable(const py::tuple& compiled)
 }
 
 py::sequence PyExecutable::Call(const std::vector<PyObject*>& arguments) const {
-  auto returned = NamingOps([&] {
+  auto returned = NamingSteps([&] {
     auto result = py::reinterpret_steal<py::object>(
         PyObject_Vectorcall(callable_.ptr(), arguments.data(), arguments.size(), nullptr));
     if (!result) throw py::error_already_set();

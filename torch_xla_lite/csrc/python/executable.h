@@ -4,9 +4,9 @@
 #define TORCH_XLA_LITE_CSRC_PYTHON_EXECUTABLE_H_
 
 #include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
 
 #include <cstdint>
-#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -21,16 +21,16 @@ namespace torch_xla_lite::python {
 // How often each executable has run, in the order in which they were compiled.
 std::vector<uint64_t> Executions();
 
-// Turns what the compiler says of an op (graph_errors.py, `blaming`) into an OpFailure.
+// Turns what the compiler says of a step (graph_errors.py, `blaming`) into a StepFailure.
 template <typename Work>
-auto NamingOps(Work work) {
+auto NamingSteps(Work work) {
   try {
     return work();
   } catch (pybind11::error_already_set& error) {
-    const pybind11::object op =
-        pybind11::getattr(error.value(), "_torch_xla_lite_op", pybind11::none());
-    if (op.is_none()) throw;
-    throw runtime::OpFailure{op.cast<std::string>(), std::current_exception()};
+    const pybind11::object steps =
+        pybind11::getattr(error.value(), "_torch_xla_lite_steps", pybind11::none());
+    if (steps.is_none()) throw;
+    throw runtime::StepFailure{steps.cast<std::vector<uint32_t>>(), std::current_exception()};
   }
 }
 

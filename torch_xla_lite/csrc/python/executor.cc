@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 
 #include "torch_xla_lite/csrc/device/block_allocator.h"
@@ -24,6 +25,7 @@
 #include "torch_xla_lite/csrc/python/dropped.h"
 #include "torch_xla_lite/csrc/python/executable.h"
 #include "torch_xla_lite/csrc/python/untraced.h"
+#include "torch_xla_lite/csrc/runtime/costs.h"
 #include "torch_xla_lite/csrc/runtime/executable_cache.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
@@ -74,6 +76,7 @@ PyExecutor::PyExecutor(const py::object& compiler)
       load_(compiler.attr("load")),
       start_compile_(compiler.attr("start_compile")),
       can_interpret_(compiler.attr("can_interpret")),
+      draws_threefry_(compiler.attr("draws_threefry")),
       note_interpreted_(compiler.attr("note_interpreted")),
       interpreted_lines_(compiler.attr("is_library")),
       upload_(compiler.attr("upload")),
@@ -81,9 +84,14 @@ PyExecutor::PyExecutor(const py::object& compiler)
       place_(compiler.attr("place")),
       report_(compiler.attr("report")),
       dtypes_(compiler.attr("dtypes")),
-      interpreter_([this](const ir::Node& call, std::span<const at::Tensor> operands) {
-        return RunLowering(call, operands);
-      }) {
+      interpreter_(
+          [this](const ir::Node& call, std::span<const at::Tensor> operands) {
+            return RunLowering(call, operands);
+          },
+          [this] {
+            const Untraced python;
+            return draws_threefry_().cast<bool>();
+          }) {
   UseInThisProcess();
 }
 
@@ -145,6 +153,29 @@ bool PyExecutor::CanInterpret() const {
   return can_interpret;
 }
 
+double PyExecutor::CostOfSingleCalls(const ir::Description& graph,
+                                     runtime::ExecutableCache& cache) {
+  double cost = 0;
+  std::unordered_set<const ir::Signature*> counted;
+  for (const ir::Step& step : graph.steps) {
+    const ir::Signature* const call = step.signature;
+    if (call == nullptr || !interpreter_.RunsLowering(*call) || !counted.insert(call).second) {
+      continue;
+    }
+    std::vector<const ir::Shape*> operands;
+    for (const ir::Position operand : step.operands) {
+      const ir::Step& source = graph.steps[operand.step];
+      operands.push_back(source.signature == nullptr ? source.leaf
+                                                     : source.signature->outputs[operand.output]);
+    }
+    const std::vector<uint64_t> key = ir::KeyOfCall(*call, operands, step.num_scalars);
+    if (!cache.Find(key)) {
+      cost += runtime::Runtime::Get().costs().Of(ir::Describe(key)).compilation;
+    }
+  }
+  return cost;
+}
+
 // After any error the graph is compiled instead, so that the error names op and line.
 std::optional<std::vector<ir::Ref<ir::Buffer>>> PyExecutor::Interpret(
     const ir::Graph& graph, runtime::ExecutableCache& cache) {
@@ -173,7 +204,7 @@ std::optional<std::vector<ir::Ref<ir::Buffer>>> PyExecutor::Interpret(
   } catch (const std::exception& error) {
     if (IsTransient(error)) throw;
     return std::nullopt;
-  } catch (const runtime::OpFailure&) {
+  } catch (const runtime::StepFailure&) {
     return std::nullopt;
   }
   std::vector<ir::Ref<ir::Buffer>> results;
@@ -276,7 +307,7 @@ ir::Ref<runtime::Compilation> PyExecutor::StartCompile(const ir::Graph& graph) {
 
 ir::Ref<runtime::Executable> PyExecutor::Compiled(const Description& graph,
                                                   const py::object& structure) const {
-  return NamingOps([&] {
+  return NamingSteps([&] {
     return ir::Ref<runtime::Executable>::Take(
         new PyExecutable(compile_(graph.first, graph.second, structure)));
   });

@@ -62,6 +62,7 @@ class PyExecutor final : public runtime::Executor {
   bool IsTransient(const std::exception& error) const override;
   bool IsNotImplemented(const std::exception& error) const override;
   bool IsInKernel() const override;
+  double CostOfSingleCalls(const ir::Description& graph, runtime::ExecutableCache& cache) override;
   std::optional<std::vector<ir::Ref<ir::Buffer>>> Interpret(
       const ir::Graph& graph, runtime::ExecutableCache& cache) override;
   void ClearCache() override { interpreted_.Clear(); }
@@ -100,6 +101,7 @@ class PyExecutor final : public runtime::Executor {
   pybind11::function load_;
   pybind11::function start_compile_;
   pybind11::function can_interpret_;
+  pybind11::function draws_threefry_;
   pybind11::function note_interpreted_;
   InterpretedLines interpreted_lines_;
   pybind11::function upload_;

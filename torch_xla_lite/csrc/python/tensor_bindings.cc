@@ -110,6 +110,16 @@ uintptr_t DataPtr(const at::Tensor& tensor) {
          tensor.storage_offset() * tensor.element_size();
 }
 
+// Fake tensors and wrappers have none.
+uint32_t StampOf(const at::Tensor& tensor) {
+  const XTensorImpl* impl = XTensorImpl::From(tensor);
+  return impl == nullptr ? 0 : impl->alias().stamp();
+}
+
+void SetStampOf(const at::Tensor& tensor, uint32_t number) {
+  OnJax(tensor).alias().set_stamp(number);
+}
+
 bool IsConjugateView(const at::Tensor& tensor) {
   const XTensorImpl* impl = XTensorImpl::From(tensor);
   if (impl == nullptr) return false;
@@ -166,6 +176,10 @@ void BindTensors(py::module_& module) {
   module.def("to_jax", torch::wrap_pybind_function(&ToJax), py::arg("tensor"));
   module.def("is_pending", torch::wrap_pybind_function(&IsPending), py::arg("tensor"));
   module.def("data_ptr", torch::wrap_pybind_function(&DataPtr), py::arg("tensor"));
+  module.def("stamp_new", &tensor::Alias::StampNew, py::arg("number"));
+  module.def("stamp_of", torch::wrap_pybind_function(&StampOf), py::arg("tensor"));
+  module.def("set_stamp_of", torch::wrap_pybind_function(&SetStampOf), py::arg("tensor"),
+             py::arg("number"));
   module.def("is_conjugate_view", &IsConjugateView, py::arg("tensor"));
   module.def(
       "claim_storage", [](bool claims) { XTensorImpl::claims_storage = claims; },
