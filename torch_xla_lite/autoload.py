@@ -100,13 +100,20 @@ def register() -> None:
         if _is_wanted(os.environ, [entry.module for entry in others]):
             _register()
         else:
-            torch.serialization.register_package(_AFTER_TORCH, lambda storage: None, _refuse)
+            _register_refusal()
     except Exception as error:
         print(
             f"torch_xla_lite: device {NAME!r} is not available without an import: {error!r} "
             f"(not to see this:  export {VARIABLE}=0)",
             file=sys.stderr,
         )
+
+
+def _register_refusal() -> None:
+    # torch sorts what is registered, and cannot compare functions: each number is there once.
+    numbers = {number for number, *_ in torch.serialization._package_registry}
+    if _AFTER_TORCH not in numbers:
+        torch.serialization.register_package(_AFTER_TORCH, lambda storage: None, _refuse)
 
 
 def _refuse(storage: object, location: str) -> None:
