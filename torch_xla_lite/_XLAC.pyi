@@ -32,8 +32,9 @@ def aten_call(op: str, words: Sequence[SupportsInt | SupportsIndex], defined: st
 
 # --- running ---
 
-def set_compile_when(value: str) -> None:
-    """Sets when a graph is compiled: a value of TORCH_XLA_LITE_COMPILE (compiler.py)."""
+def set_compile_when(value: str) -> str:
+    """Sets when a graph is compiled, a value of TORCH_XLA_LITE_COMPILE (compiler.py). Returns the
+    one before."""
 
 def set_placement_of_uploads(placement_of: Callable[[list[int]], int] | None) -> None:
     """Sets where tensors go that the program copies to the device, by their dimensions."""

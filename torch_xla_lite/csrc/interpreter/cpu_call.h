@@ -19,6 +19,7 @@
 
 #include "torch_xla_lite/csrc/interpreter/completion.h"
 #include "torch_xla_lite/csrc/interpreter/draw.h"
+#include "torch_xla_lite/csrc/interpreter/wider_dtypes.h"
 #include "torch_xla_lite/csrc/ir/signature.h"
 #include "torch_xla_lite/csrc/ops/aten_call.h"
 #include "torch_xla_lite/csrc/ops/op_info.h"
@@ -41,6 +42,11 @@ class CpuCall final : public ir::Signature::Derived {
   // options are not affected.
   void GiveUp() const { has_given_up_ = true; }
 
+  // The dtypes in which the kernel runs; the first run finds them. It is the same for calls of the
+  // op with these dtypes.
+  Width width() const { return width_; }
+  void set_width(Width width) { width_ = width; }
+
   // Returns one tensor for each output of the signature, undefined where the signature has none.
   // `scalars` are those of the node. may_overwrite: whether the call is the last that needs the
   // memory of the first operand, so that the result may be there; no other operand is written to.
@@ -53,10 +59,13 @@ class CpuCall final : public ir::Signature::Derived {
   bool HasKernel(const c10::OperatorHandle& op) const;
   std::vector<at::Tensor> Results(std::span<const at::Tensor> operands,
                                   std::span<const uint64_t> scalars, bool may_overwrite) const;
+  std::vector<at::Tensor> ResultsOf(Width width, std::span<const at::Tensor> operands,
+                                    std::span<const uint64_t> scalars, bool may_overwrite) const;
   at::Tensor Written(std::span<at::Tensor> operands, std::span<const uint64_t> scalars,
                      bool may_overwrite) const;
   bool FitsResult(const c10::IValue& argument, const at::Tensor& operand) const;
   void SetEndOfSlice(torch::jit::Stack* stack) const;
+  void Narrow(Width width, std::span<at::Tensor> results) const;
   at::Tensor Checked(at::Tensor result, size_t output) const;
 
   const ir::Signature& signature_;
@@ -68,7 +77,9 @@ class CpuCall final : public ir::Signature::Derived {
   std::optional<size_t> written_;
   bool is_seeded_ = false;
   bool draws_ = false;
-  mutable bool has_given_up_ = false;  // Guarded by the sync lock, as all that is derived.
+  // Guarded by the sync lock, as all that is derived.
+  mutable bool has_given_up_ = false;
+  mutable Width width_ = Width::kOwn;
   // Replaces torch's kernel.
   void (*kernel_)(torch::jit::Stack*) = nullptr;
   Completion complete_ = nullptr;
@@ -82,6 +93,7 @@ class CpuCall final : public ir::Signature::Derived {
   bool is_reshape_ = false;
   bool rounds_numbers_ = false;
   bool rounds_operands_ = false;
+  bool is_lowered_ = false;
 };
 
 }  // namespace torch_xla_lite::interpreter

@@ -6,7 +6,8 @@
 //   std::vector<at::Tensor> roots = interpreter.Run(graph, leaves);
 //
 // Random ops draw the numbers that their lowerings draw (draw.h, padded_draws.h), unless jax has
-// another generator than threefry. Ops for which the CPU has no kernel run their lowering, which is
+// another generator than threefry. Where the CPU's kernel refuses the dtypes of a call, it runs in
+// wider ones (wider_dtypes.h). Calls for which there is no kernel run their lowering, which is
 // compiled for each. A call that is the last to need the memory of its first operand may have its
 // result there: a loop that writes into a tensor copies it once. Not thread-safe.
 
@@ -17,18 +18,24 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "torch_xla_lite/csrc/interpreter/padded_draws.h"
+#include "torch_xla_lite/csrc/interpreter/wider_dtypes.h"
 #include "torch_xla_lite/csrc/ir/node.h"
+#include "torch_xla_lite/csrc/ir/signature.h"
 
 namespace torch_xla_lite::ir {
 struct Graph;
 }  // namespace torch_xla_lite::ir
 
 namespace torch_xla_lite::interpreter {
+
+class CpuCall;
 
 class Interpreter {
  public:
@@ -48,10 +55,14 @@ class Interpreter {
  private:
   std::vector<at::Tensor> RunCall(const ir::Node& node, std::vector<at::Tensor> operands,
                                   bool may_overwrite);
+  const CpuCall& CallOf(const ir::Signature& signature, std::span<const at::Tensor> operands);
+
   const RunLowering run_lowering_;
   const std::function<bool()> draws_threefry_;
   PaddedDraws padded_draws_;
   std::unordered_set<std::string> lowered_;
+  // Of ops with dtypes that their kernels refuse.
+  std::unordered_map<std::string, Width> widths_;
 };
 
 }  // namespace torch_xla_lite::interpreter

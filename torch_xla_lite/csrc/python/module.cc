@@ -42,13 +42,15 @@ namespace {
 
 using runtime::Runtime;
 
-// `value` is one of TORCH_XLA_LITE_COMPILE (compiler.py).
-void SetCompileWhen(const std::string& value) {
+// `value` is one of TORCH_XLA_LITE_COMPILE (compiler.py). Returns the one before.
+std::string SetCompileWhen(std::string value) {
   using runtime::CompileWhen;
   const std::map<std::string, CompileWhen> values = {{"first", CompileWhen::kFirst},
                                                      {"repeated", CompileWhen::kRepeated},
                                                      {"background", CompileWhen::kBackground}};
   Runtime::Get().set_compile_when(values.at(value));
+  static auto* current = new std::string("first");
+  return std::exchange(*current, std::move(value));
 }
 
 // std::make_from_tuple makes aggregates only with gcc, and clang from version 16.
