@@ -112,13 +112,18 @@ def set_costs(
     each leaf and root; the least of an execution, and for each leaf and root; loading, and in
     parts of the compilation)."""
 
-def interpreted_lines() -> list[tuple[str, int, str, int, int, float]]:
-    """The lines of the program that needed values of graphs that were interpreted: (file, line,
-    function, graphs, ops of them all, seconds in all)."""
+def interpreted_graphs() -> list[tuple[int | None, str, int, int, float]]:
+    """The graphs that were interpreted: (structure, line of the program, ops, runs, seconds of the
+    runs). The last one, without a structure, has the runs of those that are forgotten."""
 
-def executions() -> list[int]:
-    """How often each executable has run, by its number (new_graphs.py). Those that were compiled
-    in the background and not used yet may be missing at the end."""
+def cost_account(structure: int) -> tuple[float, float, bool] | None:
+    """What the interpreted runs of a graph have cost and what compiling it will cost, in
+    microseconds of the model, and whether that makes its runs faster; None if the graph is not
+    known."""
+
+def executions() -> list[tuple[int, float]]:
+    """How often each executable has run, and the seconds of that, by its number (new_graphs.py).
+    Those that were compiled in the background and not used yet may be missing at the end."""
 
 def set_memory_info(memory_info: Callable[[], tuple[int, int]]) -> None:
     """Sets the function that returns the free and total bytes of the device."""

@@ -88,14 +88,16 @@ PYTHON_DEPS = {
             "//torch_xla_lite/lowering/base:tags"],
     },
     "torch_xla_lite/debug": {
-        "__init__": [":graph_view", ":new_graphs", "//torch_xla_lite:communication",
+        "__init__": [":comparison", ":graph_view", ":new_graphs", ":times", "//torch_xla_lite:communication",
             "//torch_xla_lite:edited_lowerings", "//torch_xla_lite/lowering/base:registry",
             "//torch_xla_lite:placements", "//torch_xla_lite/startup:preflight", "//torch_xla_lite/startup:variables",
             "//torch_xla_lite:tables"],
+        "comparison": ["//torch_xla_lite:program_lines"],
         "graph_differences": ["//torch_xla_lite/compiler:words", "//torch_xla_lite/lowering/base:registry",
             "//torch_xla_lite:placements"],
         "graph_view": [":graph_differences", "//torch_xla_lite:placements"],
         "new_graphs": [":graph_differences", "//torch_xla_lite:placements", "//torch_xla_lite:program_lines"],
+        "times": [":new_graphs"],
     },
     "torch_xla_lite/examples": {
         "jax_models": [":models"],

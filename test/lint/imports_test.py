@@ -91,7 +91,9 @@ _TABLE = [
         [
             "compiler/compiler.py",
             "torch_hooks/graph_cuts.py",
+            "debug/comparison.py",
             "debug/graph_view.py",
+            "debug/times.py",
             "torch_hooks/meta_functions.py",
         ],
     ),

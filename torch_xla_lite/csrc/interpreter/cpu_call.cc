@@ -216,6 +216,7 @@ bool CpuCall::HasKernel(const c10::OperatorHandle& op) const {
 
 std::vector<at::Tensor> CpuCall::Run(std::span<at::Tensor> operands,
                                      std::span<const uint64_t> scalars, bool may_overwrite) const {
+  has_run_ = true;
   const dispatch::KernelKeysGuard keys;
   if (is_reshape_) return {operands.back().reshape(signature_.outputs[0]->dims())};
   if (written_) return {Written(operands, scalars, may_overwrite)};

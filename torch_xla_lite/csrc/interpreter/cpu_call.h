@@ -45,7 +45,8 @@ class CpuCall final : public ir::Signature::Derived {
   // The dtypes in which the kernel runs; the first run finds them. It is the same for calls of the
   // op with these dtypes.
   Width width() const { return width_; }
-  void set_width(Width width) { width_ = width; }
+  void set_width(Width width) const { width_ = width; }
+  bool has_run() const { return has_run_; }
 
   // Returns one tensor for each output of the signature, undefined where the signature has none.
   // `scalars` are those of the node. may_overwrite: whether the call is the last that needs the
@@ -80,6 +81,7 @@ class CpuCall final : public ir::Signature::Derived {
   // Guarded by the sync lock, as all that is derived.
   mutable bool has_given_up_ = false;
   mutable Width width_ = Width::kOwn;
+  mutable bool has_run_ = false;
   // Replaces torch's kernel.
   void (*kernel_)(torch::jit::Stack*) = nullptr;
   Completion complete_ = nullptr;

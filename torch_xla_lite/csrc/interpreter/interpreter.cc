@@ -104,6 +104,11 @@ class Lifetimes {
   std::vector<Freed> freed_;
 };
 
+const CpuCall& CallOf(const ir::Signature& signature) {
+  if (!signature.derived) signature.derived = std::make_unique<const CpuCall>(signature);
+  return static_cast<const CpuCall&>(*signature.derived);
+}
+
 // The op, and the dtypes of its operands and results.
 std::string DtypesOf(const ir::Signature& signature, std::span<const at::Tensor> operands) {
   std::string key = signature.op;
@@ -170,19 +175,6 @@ std::vector<at::Tensor> Interpreter::Run(const ir::Graph& graph, std::vector<at:
   return roots;
 }
 
-const CpuCall& Interpreter::CallOf(const ir::Signature& signature,
-                                   std::span<const at::Tensor> operands) {
-  if (!signature.derived) {
-    auto call = std::make_unique<CpuCall>(signature);
-    if (!widths_.empty()) {
-      const auto known = widths_.find(DtypesOf(signature, operands));
-      if (known != widths_.end()) call->set_width(known->second);
-    }
-    signature.derived = std::move(call);
-  }
-  return static_cast<const CpuCall&>(*signature.derived);
-}
-
 std::vector<at::Tensor> Interpreter::RunCall(const ir::Node& node, std::vector<at::Tensor> operands,
                                              bool may_overwrite) {
   const ir::Signature& signature = node.signature();
@@ -191,7 +183,11 @@ std::vector<at::Tensor> Interpreter::RunCall(const ir::Node& node, std::vector<a
     const ir::Shape* shape = signature.outputs[0];
     return {Zeros(shape->dims(), tensor::ScalarTypeOf(shape))};
   }
-  const CpuCall& call = CallOf(signature, operands);
+  const CpuCall& call = CallOf(signature);
+  if (!call.has_run() && !widths_.empty()) {
+    const auto known = widths_.find(DtypesOf(signature, operands));
+    if (known != widths_.end()) call.set_width(known->second);
+  }
   const bool is_threefry = !call.draws() || draws_threefry_();
   if (call.is_possible() && is_threefry && !lowered_.contains(signature.op)) {
     const Width width = call.width();

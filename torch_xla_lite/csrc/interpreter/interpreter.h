@@ -18,7 +18,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <span>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -27,15 +26,12 @@
 #include "torch_xla_lite/csrc/interpreter/padded_draws.h"
 #include "torch_xla_lite/csrc/interpreter/wider_dtypes.h"
 #include "torch_xla_lite/csrc/ir/node.h"
-#include "torch_xla_lite/csrc/ir/signature.h"
 
 namespace torch_xla_lite::ir {
 struct Graph;
 }  // namespace torch_xla_lite::ir
 
 namespace torch_xla_lite::interpreter {
-
-class CpuCall;
 
 class Interpreter {
  public:
@@ -55,8 +51,6 @@ class Interpreter {
  private:
   std::vector<at::Tensor> RunCall(const ir::Node& node, std::vector<at::Tensor> operands,
                                   bool may_overwrite);
-  const CpuCall& CallOf(const ir::Signature& signature, std::span<const at::Tensor> operands);
-
   const RunLowering run_lowering_;
   const std::function<bool()> draws_threefry_;
   PaddedDraws padded_draws_;

@@ -6,6 +6,8 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <tuple>
 #include <utility>
@@ -18,8 +20,22 @@
 
 namespace torch_xla_lite::python {
 
-// How often each executable has run, in the order in which they were compiled.
-std::vector<uint64_t> Executions();
+// How often each executable has run, and the seconds of that with waiting for its results, in the
+// order in which they were compiled.
+std::vector<std::pair<uint64_t, double>> Executions();
+
+// Adds to the seconds of an executable. With Python's lock.
+void NoteSeconds(size_t number, double seconds);
+
+class Stopwatch {
+ public:
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
 
 // Turns what the compiler says of a step (graph_errors.py, `blaming`) into a StepFailure.
 template <typename Work>
@@ -40,6 +56,7 @@ class PyExecutable final : public runtime::Executable {
   explicit PyExecutable(const pybind11::tuple& compiled);
   ~PyExecutable() override { Drop(callable_.release().ptr()); }
   bool is_loaded() const override { return is_loaded_; }
+  size_t number() const { return number_; }
   // Of a program for a mesh, where it takes its arguments and leaves its results; otherwise empty.
   const std::vector<ir::Placement>& leaf_placements() const { return leaf_placements_; }
   const std::vector<ir::Placement>& root_placements() const { return root_placements_; }

@@ -78,7 +78,6 @@ PyExecutor::PyExecutor(const py::object& compiler)
       can_interpret_(compiler.attr("can_interpret")),
       draws_threefry_(compiler.attr("draws_threefry")),
       note_interpreted_(compiler.attr("note_interpreted")),
-      interpreted_lines_(compiler.attr("is_library")),
       upload_(compiler.attr("upload")),
       copy_(compiler.attr("copy")),
       place_(compiler.attr("place")),
@@ -218,11 +217,11 @@ std::optional<std::vector<ir::Ref<ir::Buffer>>> PyExecutor::Interpret(
   const std::chrono::duration<double> seconds =
       std::chrono::steady_clock::now() - start - compiling_;
   const size_t num_ops = graph.nodes.size() - graph.leaves.size();
-  interpreted_lines_.Note(num_ops, seconds.count());
   const uint64_t structure = ir::StructureHash(graph.key);
-  if (interpreted_.Find(structure, [](const Seen&) { return true; }) == nullptr) {
-    interpreted_.Insert(structure, ir::MakeRef<Seen>());
-    note_interpreted_(num_ops, seconds.count(), structure, Describer(graph));
+  if (!interpreted_graphs_.Note(structure, seconds.count())) {
+    interpreted_graphs_.Add(
+        structure, num_ops, seconds.count(),
+        note_interpreted_(num_ops, seconds.count(), structure, Describer(graph)));
   }
   return results;
 }
@@ -343,7 +342,7 @@ std::vector<ir::Ref<ir::Buffer>> PyExecutor::Execute(runtime::Executable& execut
     const bool is_on_mesh = !ours.root_placements().empty();
     results.push_back(ir::Ref<ir::Buffer>::Take(
         new PyBuffer(py::reinterpret_borrow<py::object>(array), graph.roots[i].shape(),
-                     is_on_mesh ? ours.root_placements()[i] : ir::kOneDevice)));
+                     is_on_mesh ? ours.root_placements()[i] : ir::kOneDevice, ours.number())));
   }
   return results;
 }

@@ -235,9 +235,17 @@ PYBIND11_MODULE(_XLAC, module) {
   module.def("costs_so_far", [] { return Runtime::Get().costs_so_far(); });
   module.def("pending_sizes", &PendingSizes);
   module.def("set_costs", &SetCosts, py::arg("ops"), py::arg("graph"));
-  module.def("interpreted_lines", [] {
-    return static_cast<PyExecutor&>(Runtime::Get().executor()).interpreted_lines().Rows();
+  module.def("interpreted_graphs", [] {
+    return static_cast<PyExecutor&>(Runtime::Get().executor()).interpreted_graphs().Rows();
   });
+  module.def(
+      "cost_account",
+      [](uint64_t structure) -> py::object {
+        const auto account = Runtime::Get().CostAccountOf(structure);
+        if (!account) return py::none();
+        return py::make_tuple(account->spent, account->needed, account->pays);
+      },
+      py::arg("structure"));
   module.def("executions", &Executions);
   module.def("metrics", &Metrics);
   module.def("reset_metrics", &ResetMetrics);

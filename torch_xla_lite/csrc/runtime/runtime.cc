@@ -264,6 +264,11 @@ std::pair<double, double> Runtime::costs_so_far() const {
   return {tiering.interpreted(), tiering.compiled()};
 }
 
+std::optional<Tiering::Account> Runtime::CostAccountOf(uint64_t structure) {
+  const SyncScope sync(this);
+  return runner_->tiering().AccountOf(structure);
+}
+
 void Runtime::ClearCache() {
   const SyncScope sync(this);
   runner_->Clear();

@@ -25,6 +25,7 @@
 #include <atomic>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -35,6 +36,7 @@
 #include "torch_xla_lite/csrc/ir/record_lock.h"
 #include "torch_xla_lite/csrc/ir/thread_annotations.h"
 #include "torch_xla_lite/csrc/runtime/counters.h"
+#include "torch_xla_lite/csrc/runtime/tiering.h"
 
 namespace torch_xla_lite::ir {
 struct Graph;
@@ -84,6 +86,8 @@ class Runtime {
   CostModel& costs();
   // What has run since ClearCache, by that model, in microseconds: interpreted, and compiled.
   std::pair<double, double> costs_so_far() const;
+  // Of a graph, by the hash of its structure (tiering.h).
+  std::optional<Tiering::Account> CostAccountOf(uint64_t structure);
 
   // How many pending ops of a thread start a graph that nothing else has started; 0: no limit.
   void set_most_pending(size_t value) { most_pending_ = value; }

@@ -20,7 +20,7 @@ Tiering::Decision Tiering::Decide(
     runs = runs_.Insert(structure, ir::MakeRef<Runs>(costs, is_cheaper_whole));
   }
   const Costs& costs = runs->costs;
-  const bool pays = costs.interpretation > costs.execution;
+  const bool pays = runs->pays();
   if (std::isinf(costs.interpretation) || runs->is_cheaper_whole ||
       (pays && runs->spent >= costs.compilation)) {
     compiled_ += costs.compilation;
@@ -31,6 +31,12 @@ Tiering::Decision Tiering::Decide(
   const bool seeks = runs->spent >= costs.load && !std::exchange(runs->was_sought, true);
   runs->spent += costs.interpretation;
   return seeks ? Decision::kLoad : Decision::kInterpret;
+}
+
+std::optional<Tiering::Account> Tiering::AccountOf(uint64_t structure) {
+  const Runs* const runs = runs_.Find(structure, [](const Runs&) { return true; });
+  if (runs == nullptr) return std::nullopt;
+  return Account{runs->spent, runs->costs.compilation, runs->pays()};
 }
 
 void Tiering::Clear() {

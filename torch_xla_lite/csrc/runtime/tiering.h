@@ -20,6 +20,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 
 #include "torch_xla_lite/csrc/ir/recent_table.h"
 #include "torch_xla_lite/csrc/ir/ref.h"
@@ -50,12 +51,22 @@ class Tiering {
   // What its decisions have cost, by the model.
   double interpreted() const { return interpreted_; }
   double compiled() const { return compiled_; }
+  // What the interpreted runs of a graph have cost, what compiling it will cost, and whether that
+  // makes its runs faster. Nothing for one that it does not remember.
+  struct Account {
+    double spent;
+    double needed;
+    bool pays;
+  };
+  std::optional<Account> AccountOf(uint64_t structure);
   void Clear();
 
  private:
   struct Runs : ir::RefCounted {
     Runs(const Costs& costs, bool is_cheaper_whole)
         : costs(costs), is_cheaper_whole(is_cheaper_whole) {}
+
+    bool pays() const { return costs.interpretation > costs.execution; }
 
     const Costs costs;
     const bool is_cheaper_whole;  // To compile, than its single calls.
