@@ -182,7 +182,9 @@ def _become(request: dict, files: list[int]) -> None:
     sys.path[:0] = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
     sys.dont_write_bytecode = bool(os.environ.get("PYTHONDONTWRITEBYTECODE"))
     sys.excepthook = _print_error
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # A shell may have ignored it.
+    # A shell may have ignored the first, and Bazel's server ignores the second.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def _run(arguments: list[str]) -> None:
