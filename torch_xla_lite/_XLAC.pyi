@@ -116,7 +116,7 @@ def interpreted_graphs() -> list[tuple[int | None, str, int, int, float]]:
     """The graphs that were interpreted: (structure, line of the program, ops, runs, seconds of the
     runs). The last one, without a structure, has the runs of those that are forgotten."""
 
-def cost_account(structure: int) -> tuple[float, float, bool] | None:
+def cost_account(structure: SupportsInt | SupportsIndex) -> tuple[float, float, bool] | None:
     """What the interpreted runs of a graph have cost and what compiling it will cost, in
     microseconds of the model, and whether that makes its runs faster; None if the graph is not
     known."""
