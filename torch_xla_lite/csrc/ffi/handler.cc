@@ -3,7 +3,6 @@
 //
 //   operands of the op, then runtime scalars (0-d)  ->  defined outputs of the op
 //   attributes: op       "aten::topk"
-//               step     of the graph, which errors name; -1 for "infallible_aten"
 //               words    int64[]; the arguments (ops/words.h)
 //               defined  "110"; which outputs are defined
 //               work_per_byte  of its operands and outputs (threads.h)
@@ -52,7 +51,6 @@ struct CallState {
   static const xffi::TypeInfo info;
 
   dispatch::AtenCall call;
-  int64_t step;
   size_t work_per_byte;
   std::string batched;
 };
@@ -70,16 +68,16 @@ const char* PythonClass(const std::exception& error) {
   return "";
 }
 
-// XLA passes nothing but the text on; graph_errors.py, `explained`, reads it.
-xffi::Error Failure(std::string_view op, int64_t step, const std::exception& error) {
+// Errors name the op: their readers wrote torch code and know nothing about custom calls. XLA
+// passes nothing but the text on; graph_errors.py, `explained`, reads the class from it.
+xffi::Error Failure(std::string_view op, const std::exception& error) {
   const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
   const char* message = torch_error ? torch_error->what_without_backtrace() : error.what();
-  return xffi::Error(xffi::ErrorCode::kInvalidArgument, "step " + std::to_string(step) + ", " +
-                                                            std::string(op) + ": " +
-                                                            PythonClass(error) + message);
+  return xffi::Error(xffi::ErrorCode::kInvalidArgument,
+                     std::string(op) + ": " + PythonClass(error) + message);
 }
 
-xffi::ErrorOr<std::unique_ptr<CallState>> Instantiate(std::string_view op, int64_t step,
+xffi::ErrorOr<std::unique_ptr<CallState>> Instantiate(std::string_view op,
                                                       xffi::Span<const int64_t> words,
                                                       std::string_view defined,
                                                       int64_t work_per_byte,
@@ -87,10 +85,10 @@ xffi::ErrorOr<std::unique_ptr<CallState>> Instantiate(std::string_view op, int64
   try {
     const auto* first = reinterpret_cast<const uint64_t*>(words.begin());
     return std::make_unique<CallState>(
-        CallState{dispatch::AtenCall(op, std::span(first, words.size()), defined), step,
+        CallState{dispatch::AtenCall(op, std::span(first, words.size()), defined),
                   static_cast<size_t>(work_per_byte), std::string(batched)});
   } catch (const std::exception& error) {
-    return xffi::Unexpected(Failure(op, step, error));
+    return xffi::Unexpected(Failure(op, error));
   }
 }
 
@@ -232,7 +230,7 @@ xffi::Error Execute(CallState* state, xffi::ThreadPool pool, xffi::RemainingArgs
     Execution(*state, arguments, results).Run(pool);
     return xffi::Error::Success();
   } catch (const std::exception& error) {
-    return Failure(dispatch::FullName(state->call.op().operator_name()), state->step, error);
+    return Failure(dispatch::FullName(state->call.op().operator_name()), error);
   }
 }
 
@@ -242,7 +240,6 @@ xffi::Error Execute(CallState* state, xffi::ThreadPool pool, xffi::RemainingArgs
 XLA_FFI_DEFINE_HANDLER_SYMBOL(TorchXlaLiteAtenInstantiate, torch_xla_lite::ffi::Instantiate,
                               xla::ffi::Ffi::BindInstantiate()
                                   .Attr<std::string_view>("op")
-                                  .Attr<int64_t>("step")
                                   .Attr<xla::ffi::Span<const int64_t>>("words")
                                   .Attr<std::string_view>("defined")
                                   .Attr<int64_t>("work_per_byte")
