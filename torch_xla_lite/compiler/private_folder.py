@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shlex
 import stat
 from pathlib import Path
 
@@ -78,5 +77,7 @@ def _reason(status: os.stat_result, path: Path) -> str:
     if status.st_uid != os.geteuid():
         return f"{path} belongs to another user ({status.st_uid}); {_ANOTHER}"
     if status.st_mode & _WRITABLE_BY_OTHERS:
+        import shlex  # Rarely needed, and most programs do not import it.
+
         return f"other users may write to {path}; run  chmod go-w {shlex.quote(str(path))}"
     return ""
