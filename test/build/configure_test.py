@@ -131,6 +131,7 @@ class _Tree:
         monkeypatch.setattr(packages, "search_path", lambda: [str(self.site)])
         monkeypatch.setattr(packages, "own_folders", lambda: [str(self.site)])
         monkeypatch.setattr(sys, "prefix", str(folder))
+        monkeypatch.setenv("HOME", str(folder))  # In a sandbox the user's cannot be written.
 
     def ensure(self, options: Options = _OFF, **changes: str) -> configure.State:
         environ = {**os.environ, "XDG_CACHE_HOME": str(self.root), **changes}
