@@ -17,6 +17,7 @@ import ctypes
 import gc
 import importlib
 import json
+import multiprocessing.process
 import os
 import runpy
 import select
@@ -177,6 +178,7 @@ def _become(request: dict, files: list[int]) -> None:
     for file in files:
         os.close(file)
     os.chdir(request["folder"])
+    multiprocessing.process.ORIGINAL_DIR = request["folder"]  # where `spawn` finds the program
     os.environ.clear()
     os.environ.update({"OMP_NUM_THREADS": _THREADS} | request["environ"])
     sys.path[:0] = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))

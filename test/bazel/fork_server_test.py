@@ -41,6 +41,23 @@ def test_files_and_modules_run_as_main(arguments: tuple[str, ...], tmp_path: Pat
     assert printed == "__main__ ['x']\n"
 
 
+_SPAWNING = """
+import multiprocessing
+def show():
+    print("spawned", flush=True)
+if __name__ == "__main__":
+    process = multiprocessing.get_context("spawn").Process(target=show)
+    process.start()
+    process.join()
+"""
+
+
+def test_a_program_with_a_relative_path_starts_processes(tmp_path: Path):
+    (tmp_path / "program.py").write_text(_SPAWNING)
+    command = [*programs.python(), "program.py"]
+    assert subprocess.check_output(command, cwd=tmp_path, text=True) == "spawned\n"
+
+
 def test_the_traceback_of_an_error_begins_in_the_program():
     done = programs.run("def fail():\n    1 / 0\nfail()")
     of_python = subprocess.run(
