@@ -1,6 +1,6 @@
 """The external dependencies of the build: one list for WORKSPACE and MODULE.bazel."""
 
-load("//third_party/compiler:repository.bzl", "compiler_files_repository", "compiler_repository")
+load("//third_party/compiler:repository.bzl", "compiler_repository")
 load("//third_party/cuda:repository.bzl", "cuda_repository")
 load("//third_party/googletest:repository.bzl", "googletest_repository")
 load("//third_party/jaxlib:repository.bzl", "jaxlib_repository")
@@ -11,7 +11,6 @@ load("//third_party/torch_xla_lite_lib:repository.bzl", "torch_xla_lite_lib_repo
 
 _REPOSITORIES = {
     "compiler": compiler_repository,
-    "compiler_files": compiler_files_repository,
     "cuda": cuda_repository,
     "googletest": googletest_repository,
     "jaxlib": jaxlib_repository,

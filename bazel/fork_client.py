@@ -37,7 +37,7 @@ def _connect() -> socket.socket:
 
 
 def start() -> None:
-    """Starts the server, unless there is one. Of several callers, one starts it.
+    """Starts the server, unless there is one. One of several callers starts it.
 
     Raises:
       OSError: there is none, and none can be started.

@@ -18,7 +18,7 @@ PYTHON_DEPS = {
         "command_line_test": [":environments", ":shell", ":tree"],
         "configure_test": [":shell", ":toolkit", ":tree", "//bazel/pybuild:bazelrc", "//bazel/pybuild/cache:folders",
             "//bazel/pybuild:configure", "//bazel/pybuild:errors", "//bazel/pybuild/machine:cuda",
-            "//bazel/pybuild/machine:facts", "//bazel/pybuild/machine:packages", "//bazel/pybuild/machine:preflight",
+            "//bazel/pybuild/machine:inputs", "//bazel/pybuild/machine:packages", "//bazel/pybuild/machine:preflight",
             "//bazel/pybuild/machine:toolchain", "//bazel/pybuild:options", "//bazel/pybuild:variables",
             "//bazel/pybuild/why:execution_log", "//bazel:pytest_plugin"],
         "cuda_archs_test": ["//bazel/pybuild:errors", "//bazel/pybuild/machine:cuda_archs"],

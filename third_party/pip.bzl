@@ -8,11 +8,11 @@ Packages are not imported: the import path gives the folder, the metadata the ve
 ENVIRON = ["TORCH_XLA_LITE_FINGERPRINT", "TORCH_XLA_LITE_PYTHON"]
 
 _LOCATE = """
-import importlib.metadata, importlib.util, sys
+import importlib.metadata, importlib.util
 spec = importlib.util.find_spec(sys.argv[1])
 if spec and spec.submodule_search_locations:
-    print(spec.submodule_search_locations[0])
-    print(importlib.metadata.version(sys.argv[1]))
+    print(spec.submodule_search_locations[0], file = answer)
+    print(importlib.metadata.version(sys.argv[1]), file = answer)
 """
 
 def find_python(repository_ctx):
@@ -42,14 +42,25 @@ def find_python(repository_ctx):
              "Set this tree up first:  scripts/bootstrap.sh")
 
     # The one on PATH may be a wrapper; ask it for the interpreter that it starts.
-    return repository_ctx.path(run_python(repository_ctx, found, ["-c", "import sys; print(sys.executable)"]).strip())
+    return repository_ctx.path(ask_python(repository_ctx, found, "print(sys.executable, file = answer)").strip())
 
 def run_python(repository_ctx, python, arguments):
-    """Runs the interpreter, isolated from the user's settings, and returns its output."""
+    """Runs the interpreter, isolated from the user's settings."""
     result = repository_ctx.execute([python, "-I"] + arguments)
     if result.return_code != 0:
         fail("%s failed:\n%s" % (" ".join([str(a) for a in [python] + arguments]), result.stderr))
-    return result.stdout
+
+def ask_python(repository_ctx, python, code, *arguments):
+    """Runs code that writes to the file `answer`, and returns what it has written.
+
+    The standard output may have other text: an environment can have a sitecustomize that prints.
+    """
+    file = repository_ctx.path("answer.txt")
+    code = "import sys; answer = open(sys.argv.pop(), 'w')\n" + code
+    run_python(repository_ctx, python, ["-c", code] + list(arguments) + [file])
+    answer = repository_ctx.read(file)
+    repository_ctx.delete(file)
+    return answer
 
 def find_package(repository_ctx, python, name):
     """Finds a package in the interpreter's environment. setup.py has checked its version (bazel/pybuild/machine).
@@ -62,7 +73,7 @@ def find_package(repository_ctx, python, name):
     Returns:
       struct(path, version): its folder, and its version without a local part such as "+cpu".
     """
-    lines = run_python(repository_ctx, python, ["-c", _LOCATE, name]).splitlines()
+    lines = ask_python(repository_ctx, python, _LOCATE, name).splitlines()
     if not lines:
         fail("%s is not installed for %s.\nInstall it:  %s -m pip install %s" % (name, python, python, name))
     return struct(path = repository_ctx.path(lines[0]), version = lines[1].partition("+")[0])

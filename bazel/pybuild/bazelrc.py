@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bazel.pybuild import protobuf
 from bazel.pybuild.call import client
-from bazel.pybuild.machine import cuda, facts, find_bazel, packages, toolchain
+from bazel.pybuild.machine import cuda, find_bazel, inputs, packages, toolchain
 from bazel.pybuild.options import Options
 from bazel.pybuild.variables import PREFIX
 
@@ -74,7 +74,7 @@ def settings(
     others = {name: found for name, found in installed.items() if name != packages.LIBRARY}
     environment = hashlib.sha256("\0".join(packages.environment()).encode()).hexdigest()[:12]
     variables = {
-        "PYTHON": facts.python_executable(),
+        "PYTHON": inputs.python_executable(),
         # The packages that the C++ code is built against; then all packages that tests can import.
         "FINGERPRINT": f"python-{sys.version.split()[0]},{packages.fingerprint(others)}",
         "ENVIRONMENT": environment,

@@ -2,9 +2,9 @@
 
     python -m bazel.pybuild.configure     # a bare `bazel build //...` then uses this Python
 
-A second file, .bazelrc.generated.json, contains the facts on which the settings depend. `develop`
-compares the facts in milliseconds, and inspects the machine again only when they have changed. A
-third file, with permissions for this user only, contains the remote cache and its credentials.
+A second file, .bazelrc.generated.json, contains the inputs of the settings. `develop` compares
+them in milliseconds, and inspects the machine again only when they have changed. A third file, with
+permissions for this user only, contains the remote cache and its credentials.
 """
 
 import os
@@ -16,7 +16,7 @@ from typing import NamedTuple
 from bazel.pybuild import files, lock
 from bazel.pybuild.cache import folders
 from bazel.pybuild.errors import BuildError, message
-from bazel.pybuild.machine import cuda, facts, find_bazel, packages
+from bazel.pybuild.machine import cuda, find_bazel, inputs, packages
 from bazel.pybuild.options import Options
 
 FILE = ".bazelrc.generated"
@@ -28,13 +28,13 @@ class State(NamedTuple):
     """The configuration of a tree.
 
     Attributes:
-      facts: everything that the settings depend on.
+      inputs: everything that the settings depend on.
       toolchain: files that its fingerprint depends on -> their times.
       settings: the content of .bazelrc.generated.
       cuda: whether there is a CUDA library, and why.
     """
 
-    facts: facts.Facts
+    inputs: inputs.Inputs
     toolchain: dict[str, int | None]
     settings: str
     cuda: cuda.Cuda
@@ -42,7 +42,7 @@ class State(NamedTuple):
     @property
     def bazel(self) -> Path:
         """The Bazel to call."""
-        return Path(self.facts.bazel)
+        return Path(self.inputs.bazel)
 
 
 def ensure(root: Path, options: Options, environ: Mapping[str, str]) -> State:
@@ -80,11 +80,11 @@ def _ensure_settings(
     wanted = (*packages.BUILT_AGAINST, packages.LIBRARY)
     installed = packages.installed(wanted, packages.search_path())
     cache = folders.home(environ)
-    now = facts.collect(root, bazel, installed, cache, options, environ)
+    now = inputs.collect(root, bazel, installed, cache, options, environ)
     current = read(root)
-    if current is not None and current.facts == now:
+    if current is not None and current.inputs == now:
         before = current.toolchain
-        if before == facts.times(before):
+        if before == inputs.times(before):
             return current
     from concurrent.futures import ThreadPoolExecutor
 
@@ -112,11 +112,11 @@ def _ensure_settings(
     if "enable_bzlmod" in flags:
         lines += bazelrc.replaced_modules(root, bazel)
     text = "".join(f"{line}\n" for line in lines)
-    state = State(now, facts.times(tools.files), text, decision)
+    state = State(now, inputs.times(tools.files), text, decision)
     import json
 
     files.replace(root / FILE, state.settings)
-    values = {**state._asdict(), "facts": now._asdict(), "cuda": decision.as_json()}
+    values = {**state._asdict(), "inputs": now._asdict(), "cuda": decision.as_json()}
     files.replace(root / STATE, json.dumps(values, indent=1) + "\n")
     if current is None or current.cuda != decision:
         print(f"torch_xla_lite: CUDA kernels: {decision.line}", flush=True)
@@ -151,7 +151,7 @@ def read(root: Path) -> State | None:
 
     try:
         values = json.loads((root / STATE).read_text())
-        values["facts"] = facts.Facts(**values["facts"])
+        values["inputs"] = inputs.Inputs(**values["inputs"])
         values["cuda"] = cuda.Cuda.from_json(values["cuda"])
         state = State(**values)
         return state if (root / FILE).read_text() == state.settings else None
@@ -171,7 +171,7 @@ def main() -> int:
         print(f"error: {message(error)}", file=sys.stderr)
         return 1
     written = "up to date" if state == before else "written"
-    print(f"{FILE}: {written}, for {facts.python_executable()} and {state.bazel}")
+    print(f"{FILE}: {written}, for {inputs.python_executable()} and {state.bazel}")
     return 0
 
 

@@ -58,8 +58,8 @@ class Report:
 
     def __post_init__(self) -> None:
         self._console = Console(width=None if sys.stdout.isatty() else 120)
-        facts = ", ".join(f"{name} {value}" for name, value in self.machine.items())
-        self._console.print(facts, style="dim")
+        details = ", ".join(f"{name} {value}" for name, value in self.machine.items())
+        self._console.print(details, style="dim")
 
     def add(self, title: str, rows: Sequence[Row]) -> None:
         """Prints a table and keeps it for the file."""
@@ -103,7 +103,7 @@ def arguments(description: str | None) -> argparse.ArgumentParser:
 
 
 def machine(**more: str | int | float) -> dict[str, str | int | float]:
-    """The machine, the Python, and more facts."""
+    """Processor, cores, system, Python, load and `more`, by name."""
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return {

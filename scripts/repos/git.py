@@ -189,7 +189,7 @@ def branch(folder: Path) -> str | None:
 
 
 def version() -> tuple[int, ...]:
-    """Of the git command; empty when there is none."""
+    """The version of the git command; empty when there is none."""
     output = run(Path("/"), "version").out if shutil.which("git") else ""
     return tuple(map(int, re.findall(r"\d+", output)[:3]))
 

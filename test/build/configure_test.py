@@ -14,7 +14,7 @@ import pytest
 from bazel.pybuild import bazelrc, configure
 from bazel.pybuild.cache import folders
 from bazel.pybuild.errors import BuildError
-from bazel.pybuild.machine import cuda, facts, packages, preflight, toolchain
+from bazel.pybuild.machine import cuda, inputs, packages, preflight, toolchain
 from bazel.pybuild.options import Options
 from bazel.pybuild.variables import PREFIX, Switch
 from bazel.pybuild.why import execution_log
@@ -39,20 +39,20 @@ def _value(lines: list[str], option: str) -> str:
 
 
 def test_the_interpreter_is_this_one_under_each_of_its_names():
-    assert Path(facts.python_executable()).samefile(sys.executable)
-    assert Path(facts.python_executable()).name in ("python", "python3")
+    assert Path(inputs.python_executable()).samefile(sys.executable)
+    assert Path(inputs.python_executable()).name in ("python", "python3")
 
 
 def test_a_file_that_has_its_old_time_again_has_changed(tmp_path: Path):
     file = tmp_path / "compiler"
     file.write_text("old")
     os.utime(file, (1, 1))
-    before = facts.times([file])
+    before = inputs.times([file])
     changed_ns = file.stat().st_ctime_ns
     while file.stat().st_ctime_ns == changed_ns:
         file.write_text("new")
         os.utime(file, (1, 1))
-    assert facts.times([file]) != before
+    assert inputs.times([file]) != before
 
 
 def test_repository_rules_learn_what_they_depend_on(monkeypatch: pytest.MonkeyPatch):

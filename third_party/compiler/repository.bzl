@@ -8,28 +8,16 @@ of the compiler's files changes, this rule runs again, and fails.
 # Some files of the toolchain, separated by colons; setup.py sets it in .bazelrc.generated.
 _FILES = "TORCH_XLA_LITE_TOOLCHAIN"
 
-def _files(repository_ctx):
-    return [file for file in repository_ctx.os.environ.get(_FILES, "").split(":") if file]
-
-def _compiler_files_repository_impl(repository_ctx):
-    for number, file in enumerate(_files(repository_ctx)):
-        repository_ctx.symlink(file, str(number))
-    repository_ctx.file("BUILD.bazel", "", executable = False)
-
-compiler_files_repository = repository_rule(
-    implementation = _compiler_files_repository_impl,
-    doc = "Links to the files. A rule of Bazel 4 can depend on files of a repository and on no others.",
-    environ = [_FILES],
-)
-
 def _compiler_repository_impl(repository_ctx):
-    files = _files(repository_ctx)
+    files = [file for file in repository_ctx.os.environ.get(_FILES, "").split(":") if file]
     state = repository_ctx.path(Label("//:WORKSPACE")).realpath.dirname.get_child(".bazelrc.generated.json")
     changed = [file for file in files if not repository_ctx.path(file).exists]
+
+    # Bazel runs this rule again when one of them changes; before 7.1 it can't watch them, and only setup.py notices.
+    if hasattr(repository_ctx, "watch"):
+        for file in files:
+            repository_ctx.watch(file)
     if files and not changed:
-        # Bazel runs this rule again when one of them changes.
-        for number in range(len(files)):
-            repository_ctx.path(Label("@compiler_files//:%d" % number))
         newer = repository_ctx.execute(["find", "-L"] + files + ["-cnewer", state])
         changed = [newer.stderr] if newer.return_code else newer.stdout.splitlines()
     if changed:

@@ -15,7 +15,7 @@ _ENVIRON = [
     "TORCH_XLA_LITE_CUDA_VERSION",
 ]
 
-_FACTS = """CUDA = struct(
+_TEMPLATE = """CUDA = struct(
     available = %r,
     codes = %r,
     evidence = %r,
@@ -56,7 +56,7 @@ def _cuda_repository_impl(repository_ctx):
     environ = repository_ctx.os.environ
     home = environ.get("TORCH_XLA_LITE_CUDA_HOME", "")
     codes = environ.get("TORCH_XLA_LITE_CUDA_CODES", "").split(",") if home else []
-    repository_ctx.file("cuda.bzl", _FACTS % (
+    repository_ctx.file("cuda.bzl", _TEMPLATE % (
         bool(home),
         codes,
         environ.get("TORCH_XLA_LITE_CUDA_EVIDENCE", "off: not configured"),

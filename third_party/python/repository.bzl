@@ -1,13 +1,13 @@
 """@python: the interpreter that builds and tests use, and its C headers."""
 
-load("//third_party:pip.bzl", "ENVIRON", "find_python", "run_python")
+load("//third_party:pip.bzl", "ENVIRON", "ask_python", "find_python", "run_python")
 
 _BUILDGRID = "TORCH_XLA_LITE_BUILDGRID"
 
 _PROBE = """
-import sys, sysconfig
-print(sys.version_info.major, sys.version_info.minor)
-print(sysconfig.get_path("include"))
+import sysconfig
+print(sys.version_info.major, sys.version_info.minor, file = answer)
+print(sysconfig.get_path("include"), file = answer)
 """
 
 _PACKAGES = """
@@ -15,7 +15,7 @@ import importlib.metadata
 for line in sorted({f"{d.name}=={d.version}" for d in importlib.metadata.distributions()}):
     # Our own package is installed by a build, after this list was made.
     if not line.startswith("torch_xla_lite"):
-        print(line)
+        print(line, file = answer)
 """
 
 def _python_repository_impl(repository_ctx):
@@ -29,7 +29,7 @@ def _python_repository_impl(repository_ctx):
 
     # Fails if it is too old.
     run_python(repository_ctx, python, [oldest])
-    version, include = run_python(repository_ctx, python, ["-c", _PROBE]).splitlines()
+    version, include = ask_python(repository_ctx, python, _PROBE).splitlines()
     major, minor = [int(part) for part in version.split(" ")]
     headers = repository_ctx.path(include)
     if not headers.get_child("Python.h").exists:
@@ -37,7 +37,7 @@ def _python_repository_impl(repository_ctx):
               "Install them:  apt-get install python3-dev") % (python, include))
     repository_ctx.symlink(headers, "include")
     repository_ctx.symlink(python, "interpreter")
-    repository_ctx.file("packages.txt", run_python(repository_ctx, python, ["-c", _PACKAGES]))
+    repository_ctx.file("packages.txt", ask_python(repository_ctx, python, _PACKAGES))
     repository_ctx.file("buildgrid.txt", repository_ctx.os.environ.get(_BUILDGRID, "none") + "\n")
     repository_ctx.template("BUILD.bazel", template, executable = False)
     repository_ctx.file("python.bzl", 'PYTHON = struct(executable = %r, version = "%d.%d")\n' % (str(python), major, minor))

@@ -3,14 +3,14 @@
 A Python-only wheel (BUILD_PYTHON_ONLY=1) is linked to them, so that the bridge is not compiled again for it.
 """
 
-load("//third_party:pip.bzl", "find_python", "run_python")
+load("//third_party:pip.bzl", "ask_python", "find_python")
 
 _LOCATE = """
 import importlib.metadata
 for found in importlib.metadata.distributions(name="torch_xla_lite_lib"):
     for file in found.files or ():
         if file.suffix == ".so":
-            print(found.locate_file(file))
+            print(found.locate_file(file), file = answer)
     break
 """
 
@@ -26,7 +26,7 @@ filegroup(
 
 def _torch_xla_lite_lib_repository_impl(repository_ctx):
     python = find_python(repository_ctx)
-    files = run_python(repository_ctx, python, ["-c", _LOCATE]).splitlines()
+    files = ask_python(repository_ctx, python, _LOCATE).splitlines()
     for file in files:
         repository_ctx.symlink(file, file.split("/")[-1])
     repository_ctx.file("BUILD.bazel", _BUILD % [file.split("/")[-1] for file in files], executable = False)

@@ -1,7 +1,7 @@
 """Inspects what is installed on this machine.
 
 In:  the options, the environment variables and the file system.
-Out: which Bazel to call (find_bazel), what its settings depend on (facts), or an error that says
+Out: which Bazel to call (find_bazel), what its settings depend on (inputs), or an error that says
      what is missing (preflight).
 
     find_bazel.py     which Bazel to call
@@ -11,5 +11,5 @@ Out: which Bazel to call (find_bazel), what its settings depend on (facts), or a
     cuda_archs.py     for which GPUs CUDA code is compiled
     cuda.py           whether there is a CUDA library
     preflight.py      what must be there before a build is worth starting
-    facts.py          all that Bazel's settings depend on
+    inputs.py         all that Bazel's settings depend on
 """

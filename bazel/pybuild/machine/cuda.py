@@ -85,7 +85,7 @@ class Cuda(NamedTuple):
         compile and test the kernels.
       codes: the codes that nvcc compiles, such as sm_90 and compute_90.
       evidence: the reason, one line that is equal on all machines with the same inputs.
-      detail: facts about this machine, such as the folder of the toolkit.
+      detail: what differs between machines, such as the folder of the toolkit.
     """
 
     packaged: bool

@@ -24,7 +24,7 @@ from bazel.pybuild.machine.find_bazel import which
 _ACTION_PATH = "/bin:/usr/bin:/usr/local/bin"
 # clang has no cc1plus.
 _PROGRAMS = ("as", "ld", "cc1plus")
-# Of the C library; the second one is small, and in the same package of a distribution.
+# Two files of the C library. crti.o is small, and in the same package of a distribution.
 _LIBC, _SMALL = "libc.so.6", "crti.o"
 # The version of gcc in continuous integration.
 _TESTED = "gcc version 12."

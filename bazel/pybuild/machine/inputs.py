@@ -1,4 +1,4 @@
-"""The facts on which Bazel's settings depend. Collecting them takes milliseconds."""
+"""The inputs of Bazel's settings. Collecting them takes milliseconds."""
 
 import os
 import sys
@@ -10,7 +10,7 @@ from bazel.pybuild.machine import cuda, packages, toolchain
 from bazel.pybuild.options import Options
 
 
-class Facts(NamedTuple):
+class Inputs(NamedTuple):
     """What the settings depend on; files with their times."""
 
     code: dict[str, int | None]
@@ -35,8 +35,8 @@ def collect(
     cache: Path,
     options: Options,
     environ: Mapping[str, str],
-) -> Facts:
-    """Collects the facts.
+) -> Inputs:
+    """Collects what the settings depend on.
 
     Args:
       root: of the tree.
@@ -49,7 +49,7 @@ def collect(
     folder = Path(__file__).parent
     code = sorted(entry.path for entry in os.scandir(folder) if entry.is_file())
     pins = packages.wanted(root)
-    return Facts(
+    return Inputs(
         code=times([*code, *(folder.parent / name for name in ("bazelrc.py", "configure.py"))]),
         pins={name: pin for name, pin in pins.items() if name in packages.BUILT_AGAINST},
         python=f"{python_executable()} {sys.version.split()[0]}",
