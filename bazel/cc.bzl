@@ -128,10 +128,8 @@ def lite_cc_shared_library(
         exported_names = [],
         exported_namespaces = [],
         link_order = None,
-        linkopts = [],
         rpaths = [],
-        visibility = None,
-        tags = []):
+        visibility = None):
     """A shared object with all code of `deps`, except the code that one of `dynamic_deps` contains.
 
     Undefined symbols are errors: each symbol must be in `deps`, in a dynamic dependency or in an interface library.
@@ -144,17 +142,14 @@ def lite_cc_shared_library(
         among them copies of inline functions of torch and of the C++ library.
       exported_namespaces: C++ namespaces to export.
       link_order: //bazel/link_order; None if the user decides.
-      linkopts: additional linker flags.
       rpaths: folders of dynamic dependencies, relative to the file itself.
       visibility: of the target.
-      tags: of the target.
     """
     closure = name + ".closure"
     link_closure(
         name = closure,
         dynamic_closures = [d + ".closure" for d in dynamic_deps],
         dynamic_libraries = _libraries(dynamic_deps),
-        tags = tags,
         visibility = visibility,
         deps = deps,
     )
@@ -166,20 +161,18 @@ def lite_cc_shared_library(
             names = exported_names,
             namespaces = exported_namespaces,
             out = script,
-            tags = tags,
         )
         inputs = inputs + [":" + script]
-        linkopts = linkopts + ["-Wl,--version-script=$(location :%s)" % script]
+        options = options + ["-Wl,--version-script=$(location :%s)" % script]
     cc_binary(
         name = name,
         additional_linker_inputs = inputs,
-        linkopts = linkopts + [
+        linkopts = [
             "-Wl,-soname," + name.split("/")[-1],
             "-Wl,-z,defs",
         ] + ["-Wl,-rpath,$$ORIGIN/" + folder for folder in rpaths] + options,
         linkshared = True,
         linkstatic = True,
-        tags = tags,
         visibility = visibility,
         deps = [":" + closure],
     )
@@ -201,23 +194,15 @@ def lite_pybind_library(name, copts = [], deps = [], **kwargs):
         **kwargs
     )
 
-def lite_pybind_extension(name, deps, srcs = [], dynamic_deps = [], **kwargs):
+def lite_pybind_extension(name, deps, dynamic_deps = [], **kwargs):
     """A Python extension module made with pybind11.
 
     Args:
       name: file of the module in this package, such as "_XLAC.so".
       deps: C++ libraries; those that use pybind11 are lite_pybind_library targets.
-      srcs: sources of the module itself.
       dynamic_deps: lite_cc_shared_library targets whose code the module uses and does not contain.
-      **kwargs: passed to lite_cc_shared_library (rpaths, linkopts, visibility ...).
+      **kwargs: passed to lite_cc_shared_library (rpaths, visibility ...).
     """
-    if srcs:
-        lite_pybind_library(
-            name = name + ".code",
-            srcs = srcs,
-            deps = deps,
-        )
-        deps = [":" + name + ".code"]
     lite_cc_shared_library(
         name = name,
         dynamic_deps = dynamic_deps,

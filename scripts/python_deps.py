@@ -40,7 +40,6 @@ Texts = Callable[[Path], dict[str, str]]
 _PACKAGES = '''\
 """The folders with a BUILD file, without the root. Written by scripts/python_deps.py."""
 
-PACKAGES = [
 '''
 
 
@@ -48,8 +47,8 @@ def texts(root: Path) -> dict[str, str]:
     """Path of each list, relative to the root -> what it should contain."""
     paths = [Path(path) for path in sources.all_files(root)]
     packages = sorted(_folder(path) for path in paths if path.name == "BUILD.bazel")
-    folders = [f'    "{package}",\n' for package in packages if package != "."]
-    written = {"bazel/packages.bzl": f"{_PACKAGES}{''.join(folders)}]\n"}
+    folders = _filled(f"PACKAGES = {quoted(p for p in packages if p != '.')}", " " * 4)
+    written = {"bazel/packages.bzl": f"{_PACKAGES}{folders}"}
     # Those for which a BUILD file makes targets.
     made = {p for p in packages if "lite_py_files(" in content(root / p / "BUILD.bazel")}
     files = {str(path) for path in paths if path.suffix == ".py" and _folder(path) in made}
@@ -102,7 +101,11 @@ def _is_nightly(file: Path) -> bool:
 
 def entry(key: str, value: str) -> str:
     """The lines of a key in the dictionary of a folder."""
-    line, margin = f'        "{key}": {value},', " " * 12
+    return _filled(f'        "{key}": {value},', " " * 12)
+
+
+def _filled(line: str, margin: str) -> str:
+    """A line of Starlark, as several if it is long; the others have a margin."""
     return textwrap.fill(line, 120, subsequent_indent=margin, break_on_hyphens=False) + "\n"
 
 

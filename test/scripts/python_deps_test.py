@@ -112,6 +112,6 @@ def test_folders_with_a_build_file_are_listed(tree: Path):
     (tree / "docs" / "BUILD.bazel").write_text("")
     changed = python_deps.outdated(tree)
     assert (
-        '"docs",' in changed["bazel/packages.bzl"]
+        '"docs"' in changed["bazel/packages.bzl"]
         and "torch_xla_lite/csrc" in changed["bazel/packages.bzl"]
     )
