@@ -11,6 +11,7 @@ clangd does not index all files again. Exit code 1 if Bazel fails; its messages 
 
 import argparse
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -18,11 +19,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
+from bazel.pybuild import options  # noqa: E402
 from bazel.pybuild.machine import find_bazel  # noqa: E402
 
 FILE = "compile_commands.json"
 
-# Tests for 64-bit ARM compile the same files with another compiler.
 _QUERY = 'mnemonic("CppCompile", deps(//torch_xla_lite/... + kind(cc_test, //...)))'
 # clang does not know these options of gcc.
 _ONLY_GCC = {"-fno-canonical-system-headers", "-Wno-free-nonheap-object"}
@@ -67,8 +68,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--bazel", help="Bazel, with its startup options")
-    bazel = shlex.split(parser.parse_args().bazel or shlex.quote(find_bazel.default()))
+    parser.parse_args()
+    bazel = [find_bazel.default(), *options.read(os.environ).startup_options]
 
     def ask(*arguments: str) -> str:
         command = [*bazel, *arguments]
@@ -78,8 +79,8 @@ def main() -> int:
 
     try:
         execution_root = Path(ask("info", "--ui_event_filters=-info", "execution_root").strip())
-        options = ["--output=jsonproto", "--include_artifacts=false", "--ui_event_filters=-info"]
-        graph = json.loads(ask("aquery", "--noshow_progress", *options, _QUERY))
+        form = ["--output=jsonproto", "--include_artifacts=false", "--ui_event_filters=-info"]
+        graph = json.loads(ask("aquery", "--noshow_progress", *form, _QUERY))
     except subprocess.CalledProcessError as error:
         print(f"error: Bazel failed:  {shlex.join(error.cmd)}", file=sys.stderr)
         return 1

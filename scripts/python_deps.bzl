@@ -3,7 +3,7 @@
 PYTHON_DEPS = {
     "scripts": {
         "cc_deps": [":python_deps", "//bazel/pybuild/dist:sources", "//third_party/torch:layers"],
-        "compile_commands": ["//bazel/pybuild/machine:find_bazel"],
+        "compile_commands": ["//bazel/pybuild/machine:find_bazel", "//bazel/pybuild:options"],
         "environment": ["//bazel/pybuild:errors", "//bazel/pybuild/machine:find_bazel"],
         "lowering_table": ["//torch_xla_lite/lowering/base:facts", "//torch_xla_lite/lowering/base:registry",
             "//torch_xla_lite/lowering/base:unlowered"],

@@ -79,7 +79,7 @@ PYTHON_DEPS = {
         "doctor_test": [":servers", "//bazel/pybuild/cache:remote_cache", "//bazel/pybuild/commands:doctor",
             "//bazel/pybuild/commands:finding", "//bazel/pybuild:options", "//bazel/pybuild:variables",
             "//test/build:toolkit"],
-        "faults_test": [":relay", ":servers", "//test/build:nested", "//test/build:shell"],
+        "faults_test": [":servers", "//test/build:nested", "//test/build:shell"],
         "remote_cache_test": [":servers", "//bazel/pybuild/cache:remote_cache"],
         "remote_execution_test": ["//test/build:nested", "//test/build:tree"],
         "servers": ["//bazel/pybuild:options", "//bazel/pybuild:variables"],
@@ -362,7 +362,7 @@ PYTHON_DEPS = {
     "test/setup_py": {
         "ccache_test": [":conftest", "//bazel/pybuild/why:execution_log", "//test/build:nested"],
         "commands_test": [":conftest", "//bazel/pybuild/commands:finding", "//bazel/pybuild/why:execution_log",
-            "//scripts:compile_commands", "//test/build:nested"],
+            "//test/build:nested"],
         "conftest": ["//test/build:nested"],
         "end_to_end_test": [":conftest", "//bazel/pybuild/install:verify", "//bazel/pybuild/why:execution_log",
             "//test/build:nested", "//test/build:shell", "//third_party:elf"],

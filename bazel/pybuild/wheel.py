@@ -5,7 +5,8 @@
 
 Bazel's outputs are copied into a folder below build/ and from there into the wheel. The package in
 the tree, which an editable install imports, does not change. Neither setuptools nor the network is
-needed. In a temporary tree, Bazel's server and files are removed at the end.
+needed. If the tree was unpacked from a source distribution, Bazel's server and files are removed at
+the end.
 """
 
 from collections.abc import Mapping
@@ -45,13 +46,8 @@ def make(
             return _make(root, options, environ, folder, configured)
         finally:
             # Without settings, no Bazel was started.
-            if is_for_one_build(root) and (root / configure.FILE).exists():
+            if metadata.is_from_sdist(root) and (root / configure.FILE).exists():
                 client.remove_bazel_files(root, options, environ)
-
-
-def is_for_one_build(root: Path) -> bool:
-    """Whether a tree is temporary: unpacked from a source distribution, or fetched by pip."""
-    return metadata.is_fetched(root) or metadata.is_from_sdist(root)
 
 
 def _make(

@@ -106,15 +106,6 @@ def test_its_commands_run_what_the_entry_points_name_also_where_the_path_has_spa
     assert (process.returncode, process.stdout) == (3, "a b|c\n"), process.stderr
 
 
-def test_uninstall_removes_all_of_it_and_nothing_else(root: Path, site: Path):
-    (site / "mine.py").touch()
-    editable.install(root, site, site.parent / "bin")
-    assert editable.uninstall(site)
-    assert [entry.name for entry in site.iterdir()] == ["mine.py"]
-    assert list((site.parent / "bin").iterdir()) == []
-    assert editable.uninstall(site) == []
-
-
 def test_the_module_that_torch_calls_works_without_the_tree(root: Path, site: Path):
     editable.install(root, site, site.parent / "bin")
     shutil.rmtree(root)

@@ -209,20 +209,10 @@ def test_a_build_number_is_in_the_name_and_in_the_wheel(root: Path, tmp_path: Pa
     assert "\nBuild: 3\n" in text.decode()
 
 
-def test_pip_gets_the_version_of_the_source_distribution_that_it_builds(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    # It refuses any other, even one with a local part alone.
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    tree = root.rename(tmp_path / "pip-install-a1b2")
-    assert metadata.for_wheel(tree, Options(), "13.0.88").version == "0.1.0+cu130"
-    (tree / "PKG-INFO").write_text("Name: torch_xla_lite\nVersion: 0.1.0\n")
-    assert metadata.for_wheel(tree, Options(), "13.0.88").version == "0.1.0"
-
-
 def test_a_tree_from_a_source_distribution_has_the_version_of_that(root: Path):
     (root / "PKG-INFO").write_text("Name: torch_xla_lite\nVersion: 0.2.0.dev1\n")
-    assert metadata.for_wheel(root, Options(), "13.0.88").version == "0.2.0.dev1+cu130"
+    # pip refuses any other, even one with a local part alone.
+    assert metadata.for_wheel(root, Options(), "13.0.88").version == "0.2.0.dev1"
 
 
 def test_the_tag_inside_is_the_one_in_the_name(whole: Path):
@@ -317,28 +307,6 @@ def test_shared_objects_are_executable_and_sources_are_not(whole: Path):
         modes = {entry.filename: entry.external_attr >> 16 for entry in archive.infolist()}
     assert modes["torch_xla_lite/_XLAC.so"] == 0o100755
     assert modes["torch_xla_lite/__init__.py"] == 0o100644
-
-
-@pytest.mark.parametrize(
-    ("place", "once"),
-    [
-        ("pip-req-build-a1b2", True),
-        ("pip-install-a1b2/torch-xla-lite_0123", True),
-        ("pip-wheel-a1b2/torch-xla-lite_0123", True),
-        ("torch_xla_lite", False),
-        ("home/pip-install-notes/torch_xla_lite", False),
-    ],
-)
-def test_a_tree_that_pip_has_fetched_is_known_by_its_temporary_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, once: bool
-):
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    assert wheel.is_for_one_build(tmp_path / place) == once
-
-
-def test_a_tree_that_was_unpacked_from_a_source_distribution_is_known_by_its_file(tmp_path: Path):
-    (tmp_path / "PKG-INFO").write_text("")
-    assert wheel.is_for_one_build(tmp_path)
 
 
 def test_an_isolated_build_has_nothing_to_download():

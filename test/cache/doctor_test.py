@@ -131,23 +131,6 @@ def test_what_a_build_refuses_is_a_problem_for_the_doctor_too(
     assert problem in found.detail
 
 
-def test_running_servers_of_bazel_are_counted_and_named():
-    # Bazel names the process of a server after the folder of its tree.
-    trees = [b"one-tree", b"gr\xfcn"]
-    sleep = str(shutil.which("sleep"))
-    servers = [subprocess.Popen([b"bazel(%b)" % tree, "300"], executable=sleep) for tree in trees]
-    try:
-        found = _finding("Bazel's servers")
-    finally:
-        for server in servers:
-            server.kill()
-            server.wait()
-    count, _, names = found.detail.partition(" run, for ")
-    assert found.ok
-    assert {"one-tree", "gr\ufffdn"} <= set(names.split(", "))
-    assert int(count) == len(names.split(", "))
-
-
 def test_a_cuda_toolkit_that_fails_is_a_problem(tmp_path: Path):
     nvcc = write_toolkit(tmp_path)
     options = Options(cuda=Switch.ON, cuda_home=str(tmp_path))

@@ -16,8 +16,7 @@ import pytest
 
 from test.build.nested import OUTPUTS, Nested
 from test.build.shell import program
-from test.cache.relay import relay
-from test.cache.servers import Server, certificate, needs_nginx, server
+from test.cache.servers import Server, needs_nginx, server
 
 pytestmark = needs_nginx
 
@@ -86,16 +85,8 @@ def filled(tmp_path_factory: pytest.TempPathFactory, tree: Tree, right: Built) -
 @pytest.fixture
 def cache(filled: Server, tree: Tree) -> Server:
     """A server that has all results."""
-    for blob in filled.damaged():
-        blob.unlink()
     tree.build(**filled.variables(writes=True))
     return filled
-
-
-def _url(cache: Server, port: int) -> dict[str, str]:
-    """Variables for a writer that reaches the server by another port."""
-    url = {"TORCH_XLA_LITE_REMOTE_CACHE": f"http://127.0.0.1:{port}"}
-    return {**cache.variables(writes=True), **url}
 
 
 def test_a_reader_runs_no_action_that_a_writer_has_run(tree: Tree, right: Built, cache: Server):
@@ -179,14 +170,6 @@ def test_a_wrong_token_reads_nothing(tree: Tree, right: Built, cache: Server):
 
 
 @pytest.mark.nightly
-def test_a_server_with_an_unknown_certificate_is_not_used(tree: Tree, right: Built, tmp_path: Path):
-    stem = certificate(tmp_path / "unknown")
-    with server(tmp_path / "cache", tls=stem) as cache:
-        built = tree.build(**cache.variables(writes=True))
-    _check_unused(built, right, "self-signed certificate")
-
-
-@pytest.mark.nightly
 def test_run_bazel_is_like_bazel_and_leaves_a_silent_server(tree: Tree, right: Built):
     tree.configure()
     assert tree.run_bazel("build", OUTPUTS).returncode == 0
@@ -215,20 +198,6 @@ def test_without_the_write_token_nothing_is_stored(
     line = "torch_xla_lite: the remote cache is used, but it does not store results: "
     assert built.ours() == ([f"{line}it answers 403 Forbidden"] if pretends else [])
     assert (built.ran, built.outputs) == (_ALL, right.outputs)
-
-
-@pytest.mark.nightly
-def test_a_connection_that_breaks_in_an_upload_leaves_no_damaged_entry(
-    tree: Tree, right: Built, cache: Server
-):
-    cache.clear()
-    with relay(cache.url) as between:
-        between.cut_after = 12000
-        built = tree.build(**_url(cache, between.port))
-    assert built.outputs == right.outputs
-    assert cache.damaged() == []
-    tree.build(**cache.variables(writes=True))
-    assert tree.build(**cache.variables(writes=False)).hits == _ALL
 
 
 @pytest.fixture
@@ -265,25 +234,7 @@ def _empty(file: Path) -> None:
     os.truncate(file, 0)
 
 
-_DAMAGES = pytest.mark.parametrize(("kind", "damage"), [("ac", _empty), ("cas", _flip)])
-
-
-@pytest.mark.nightly
-@_DAMAGES
-def test_damaged_entries_of_a_server_are_not_used_and_replaced_by_a_writer(
-    tree: Tree, right: Built, cache: Server, kind: str, damage: Callable[[Path], None]
-):
-    for entry in cache.entries():
-        if entry.parent.name == kind:
-            damage(entry)
-    built = tree.build(**cache.variables(writes=True))
-    assert built.ran > 0
-    assert built.outputs == right.outputs
-    built = tree.build(**cache.variables(writes=False))
-    assert (built.ran, built.ours(), built.outputs) == (0, [], right.outputs)
-
-
-@_DAMAGES
+@pytest.mark.parametrize(("kind", "damage"), [("ac", _empty), ("cas", _flip)])
 def test_damaged_entries_of_the_disk_cache_are_not_used(
     tree: Tree, right: Built, kind: str, damage: Callable[[Path], None], tmp_path: Path
 ):
@@ -294,16 +245,6 @@ def test_damaged_entries_of_the_disk_cache_are_not_used(
     built = tree.build(disk=str(disk))
     assert built.ran > 0
     assert built.outputs == right.outputs
-
-
-@pytest.mark.nightly
-def test_results_whose_outputs_were_evicted_are_misses(tree: Tree, right: Built, cache: Server):
-    for entry in cache.entries():
-        if entry.parent.name != "ac":
-            entry.unlink()
-    built = tree.build(**cache.variables(writes=True))
-    assert (built.ran, built.ours(), built.outputs) == (_ALL, [], right.outputs)
-    assert tree.build(**cache.variables(writes=False)).hits == _ALL
 
 
 @pytest.mark.nightly

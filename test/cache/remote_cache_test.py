@@ -8,20 +8,6 @@ from test.cache.servers import certificate, needs_nginx, server
 pytestmark = needs_nginx
 
 
-def test_a_server_tells_readers_writers_and_others_apart(tmp_path: Path):
-    with server(tmp_path) as cache:
-        nobody = remote_cache.probe(cache.options())
-        wrong = remote_cache.probe(cache.options(reads="wrong"))
-        reader = remote_cache.probe(cache.options(reads=cache.read_token))
-        pretender = remote_cache.probe(cache.options(writes=cache.read_token))
-        writer = remote_cache.probe(cache.options(writes=cache.write_token))
-    assert nobody.problem
-    assert wrong.problem
-    assert (reader.problem, reader.refused) == ("", "")
-    assert (pretender.problem, pretender.refused) == ("", "it answers 403 Forbidden")
-    assert (writer.problem, writer.refused) == ("", "")
-
-
 def test_a_client_trusts_the_given_certificate_and_no_other(tmp_path: Path):
     certificates = [certificate(tmp_path / name) for name in ("ours", "other")]
     with server(tmp_path / "cache", tls=certificates[0]) as cache:

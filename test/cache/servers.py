@@ -1,6 +1,5 @@
 """A cache server for tests: nginx, which stores what is put there as files, and checks tokens."""
 
-import hashlib
 import os
 import pwd
 import secrets
@@ -86,11 +85,6 @@ class Server(NamedTuple):
     def entries(self) -> list[Path]:
         """The files of the cache."""
         return [path for path in (self.folder / "entries").rglob("*") if path.is_file()]
-
-    def damaged(self) -> list[Path]:
-        """The blobs whose content is not that of their name."""
-        blobs = [path for path in self.entries() if path.parent.name == "cas"]
-        return [b for b in blobs if hashlib.sha256(b.read_bytes()).hexdigest() != b.name]
 
     def clear(self) -> None:
         """Removes all entries."""

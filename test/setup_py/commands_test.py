@@ -34,13 +34,6 @@ def test_clean_keeps_what_was_fetched_and_rebuild_compiles_what_a_cache_has(buil
     assert built.develop()["actions"] == NOTHING
 
 
-def test_develop_writes_the_commands_of_the_compiler_on_request(built: Nested):
-    built.add("scripts/compile_commands.py")
-    process = built.must("develop", "--compile-commands")
-    assert "compile_commands.json: 2 files, written\n" in process.stdout
-    assert (built.root / "compile_commands.json").exists()
-
-
 def test_build_ext_writes_to_its_build_folder_and_in_place_on_request(built: Nested):
     before = built.identity()
     _edit(built)

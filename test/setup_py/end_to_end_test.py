@@ -185,6 +185,8 @@ def test_bazel_refuses_a_compiler_that_was_changed_until_the_tree_is_configured_
 
     for before, after, configured in (("-O1", "-O2", "-O2"), ("-O2", "-O1", "-O2")):
         nested.configure(CC=_compiler(compiler, before))
+        if "enable_workspace" not in (nested.root / ".bazelrc.generated").read_text():
+            pytest.skip("a Bazel before 7.1 watches no file")
         assert build().returncode == 0
         _compiler(compiler, after)
         process = build()

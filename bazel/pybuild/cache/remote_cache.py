@@ -11,8 +11,9 @@ without the cache where the server is silent.
 
 import base64
 import shlex
-import socket
 import time
+from contextlib import closing
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
@@ -62,7 +63,7 @@ def lines(options: Options) -> list[str]:
     if options.remote_cache_certificate:
         flags.append(f"--tls_certificate={options.remote_cache_certificate}")
     # Bazel 4 ignores --remote_cache_header with HTTP.
-    flags += [f"--remote_header=Authorization={value}" for value in _authorization(options)]
+    flags += [f"--remote_header={name}={value}" for name, value in _authorization(options).items()]
     return [f"build:remote-cache {shlex.quote(flag)}" for flag in flags]
 
 
@@ -110,43 +111,33 @@ def describe(options: Options) -> tuple[bool, str]:
     return True, text
 
 
-def _authorization(options: Options) -> list[str]:
-    """The value of the Authorization header, if there is one."""
+def _authorization(options: Options) -> dict[str, str]:
+    """The Authorization header, if there is one."""
     token = options.remote_cache_write_token or options.remote_cache_read_token
     if not token:
-        return []
+        return {}
     if ":" in token:
-        return [f"Basic {base64.b64encode(token.encode()).decode()}"]
-    return [f"Bearer {token}"]
+        return {"Authorization": f"Basic {base64.b64encode(token.encode()).decode()}"}
+    return {"Authorization": f"Bearer {token}"}
 
 
-def _connect(url: SplitResult, options: Options, timeout_s: float) -> socket.socket:
-    encrypted = url.scheme == "https"
-    address = (url.hostname, url.port or (443 if encrypted else 80))
-    connection = socket.create_connection(address, timeout_s)
-    if not encrypted:
-        return connection
+def _connection(url: SplitResult, options: Options, timeout_s: float) -> HTTPConnection:
+    if url.scheme == "http":
+        return HTTPConnection(url.hostname or "", url.port, timeout=timeout_s)
     import ssl
 
     context = ssl.create_default_context(cafile=options.remote_cache_certificate)
-    return context.wrap_socket(connection, server_hostname=url.hostname)
+    return HTTPSConnection(url.hostname or "", url.port, timeout=timeout_s, context=context)
 
 
 def _ask(url: SplitResult, options: Options, timeout_s: float, *, offers: bool) -> str:
     """Why the server refuses a request; empty if it does not."""
-    method, path, body = ("PUT", _STORED, _BLOB) if offers else ("GET", _MISSING, b"")
-    lines = [
-        f"{method} {url.path}{path} HTTP/1.1",
-        f"Host: {url.netloc}",
-        f"Content-Length: {len(body)}",
-        "Connection: close",
-        *(f"Authorization: {value}" for value in _authorization(options)),
-    ]
-    with _connect(url, options, timeout_s) as connection:
-        connection.sendall("\r\n".join([*lines, "", ""]).encode() + body)
-        with connection.makefile("rb") as stream:
-            words = stream.readline(1000).decode(errors="replace").split(None, 2)
-    if len(words) < 2 or not words[0].startswith("HTTP/"):
-        return "it does not speak HTTP"
-    expected = ("200", "201", "204") if offers else ("200", "204", "404")
-    return "" if words[1] in expected else f"it answers {' '.join(words[1:]).strip()}"
+    method, path, body = ("PUT", _STORED, _BLOB) if offers else ("GET", _MISSING, None)
+    with closing(_connection(url, options, timeout_s)) as connection:
+        try:
+            connection.request(method, url.path + path, body, _authorization(options))
+            answer = connection.getresponse()
+        except HTTPException:
+            return "it does not speak HTTP"
+    expected = (200, 201, 204) if offers else (200, 204, 404)
+    return "" if answer.status in expected else f"it answers {answer.status} {answer.reason}"

@@ -13,10 +13,8 @@ import setuptools
 from setuptools.command.build_ext import build_ext
 
 from bazel.pybuild import build, develop, report, wheel
-from bazel.pybuild.call import client
 from bazel.pybuild.commands import clean, pip_install, show_options
 from bazel.pybuild.dist import sdist
-from bazel.pybuild.install import editable
 from bazel.pybuild.why import explanation
 
 if TYPE_CHECKING:
@@ -71,28 +69,10 @@ class Develop(_Command):
     """`develop` with other words on the command line; alone it runs without setuptools."""
 
     description = "build what changed, and import the package from this tree"
-    user_options: ClassVar[list[tuple[str, str | None, str]]] = [
-        ("compile-commands", None, "write compile_commands.json for clangd, too"),
-        ("uninstall", "u", "remove the editable install, as pip uninstall does"),
-    ]
-    boolean_options: ClassVar[list[str]] = ["compile-commands", "uninstall"]
     builds = True
-
-    def initialize_options(self) -> None:
-        self.compile_commands = False
-        self.uninstall = False
 
     def run(self) -> None:
         tree = self.distribution
-        if self.uninstall:
-            removed = editable.uninstall(editable.site_folder())
-            print(f"torch_xla_lite: removed {len(removed)} files of the editable install")
-            return
-        if self.compile_commands:
-            # Before the build, so that an editor works although the build fails.
-            bazel = shlex.join(client.client(tree.variables, tree.environ))
-            script = str(tree.root / "scripts" / "compile_commands.py")
-            self.spawn([sys.executable, script, "--bazel", bazel])
         develop.develop(tree.root, tree.variables, tree.environ, configured=tree.configured)
 
 

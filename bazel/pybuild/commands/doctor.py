@@ -39,7 +39,6 @@ def inspect(options: Options, environ: Mapping[str, str]) -> Iterator[Finding]:
     """
     checks: dict[str, Callable[[], Finding | str]] = {
         "Bazel": lambda: _bazel(options, environ),
-        "Bazel's servers": _servers,
         "compiler": lambda: _compiler(environ),
         "linker": lambda: _linker(environ),
         "packages": lambda: _packages(options, environ),
@@ -91,19 +90,6 @@ def _bazel(options: Options, environ: Mapping[str, str]) -> str:
         f"TORCH_XLA_LITE_BAZEL={options.bazel} is not a Bazel that works; it says:\n{problem}",
         "Correct it, or unset it to use what is on PATH:  unset TORCH_XLA_LITE_BAZEL",
     )
-
-
-def _servers() -> str:
-    """Bazel's servers of this machine. One uses about 0.3 GB, and ends after three idle hours."""
-    names = []
-    for file in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            name = file.read_bytes().split(b"\0")[0].decode(errors="replace")
-        except OSError:
-            continue
-        if name.startswith("bazel("):
-            names.append(name.removeprefix("bazel(").removesuffix(")"))
-    return f"{len(names)} run, for {', '.join(sorted(names))}" if names else "none runs"
 
 
 def _compiler(environ: Mapping[str, str]) -> str:

@@ -156,7 +156,7 @@ def for_wheel(root: Path, options: Options, cuda: str) -> Metadata:
     described = read(root, options.version)
     described = described._replace(dependencies=packages.exact(described.dependencies))
     # pip requires that a wheel has the version of the source distribution that it is built from.
-    if cuda and "+" not in described.version and not (is_from_sdist(root) and is_fetched(root)):
+    if cuda and "+" not in described.version and not is_from_sdist(root):
         local = "".join(cuda.split(".")[:2])
         described = described._replace(version=f"{described.version}+cu{local}")
     return _for_kind(described, options.wheel_kind)
@@ -165,19 +165,6 @@ def for_wheel(root: Path, options: Options, cuda: str) -> Metadata:
 def is_from_sdist(root: Path) -> bool:
     """Whether a tree was unpacked from a source distribution."""
     return (root / PKG_INFO).exists()
-
-
-def is_fetched(root: Path) -> bool:
-    """Whether pip has put a tree into a temporary folder, from a source distribution or git."""
-    import tempfile
-
-    temporary = Path(tempfile.gettempdir()).resolve()
-    # `pip install NAME@git+...`, `pip wheel` of the same, and either without a name.
-    names = ("pip-install-", "pip-wheel-", "pip-req-build-")
-    return any(
-        place.parent == temporary and place.name.startswith(names)
-        for place in (root, *root.parents)
-    )
 
 
 def _for_kind(described: Metadata, kind: WheelKind) -> Metadata:

@@ -184,8 +184,6 @@ def install(root: Path, site: Path, commands: Path, version: str | None = None) 
     described = metadata.read(root, version)
     for other in installed(site):
         remove(other)
-    # The folder of an earlier form of this install: Bazel would find BUILD files there again.
-    remove(root / ".editable")
     folder = site / described.folder
     # The .dist-info folder comes last, so that a complete one proves a complete install.
     replace(site / FINDER, _finder_text(root))
@@ -216,17 +214,6 @@ def link(root: Path) -> None:
     if not (folder / NAME).is_symlink():
         folder.mkdir(parents=True, exist_ok=True)
         (folder / NAME).symlink_to(f"../../{NAME}")
-
-
-def uninstall(site: Path) -> list[Path]:
-    """Removes the editable install of any tree, for `develop --uninstall`; returns what it was."""
-    removed = []
-    for info in filter(_is_editable, installed(site)):
-        listed = [line.rpartition(",,")[0] for line in (info / "RECORD").read_text().splitlines()]
-        for file in [*(site / path for path in listed if path), info]:
-            remove(file)
-            removed.append(file)
-    return removed
 
 
 def files(root: Path, described: "Metadata") -> dict[str, "Source"]:

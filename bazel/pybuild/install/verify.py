@@ -170,5 +170,5 @@ def installed_torch() -> packages.Package:
 def _other_torch(info: Path, torch: packages.Package) -> Iterator[str]:
     """Compares the torch in the build information with the installed one."""
     match = re.search(r'^TORCH_VERSION = "([^"+]+)', info.read_text(), re.M)
-    if match and not packages.same_release(torch.version, match[1]):
+    if match and torch.version.partition("+")[0] != match[1]:
         yield f"says torch {match[1]}, but torch {torch.version} is installed"

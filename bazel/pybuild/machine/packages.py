@@ -193,11 +193,6 @@ def install_command(requirements: Iterable[str], *options: str) -> str:
     return f"{python} -m ensurepip && {python} -m pip install {words}"
 
 
-def same_release(version: str, other: str) -> bool:
-    """Whether an installed version is that release; 2.13.0+cpu is a 2.13.0."""
-    return version.partition("+")[0] == other
-
-
 def fingerprint(packages: Mapping[str, Package]) -> str:
     """Names, versions and hashes of the installed files. When it changes, Bazel reads them again.
 
