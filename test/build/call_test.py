@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bazel.pybuild.call import run
+from bazel.pybuild.call import failure, run
 from bazel.pybuild.call.command import Command, build_command
 from bazel.pybuild.options import Mode, Options, WheelKind
 
@@ -118,7 +118,7 @@ import os
 import sys
 from pathlib import Path
 from bazel.pybuild import interrupts
-from bazel.pybuild.call import run
+from bazel.pybuild.call import failure, run
 from bazel.pybuild.call.command import Command
 from bazel.pybuild.options import Options
 folder = Path(sys.argv[1])
@@ -152,3 +152,15 @@ def test_a_signal_interrupts_bazel_is_waited_for_and_makes_the_exit_code(tmp_pat
 def test_a_signal_that_nohup_has_switched_off_ends_nothing(tmp_path: Path):
     assert _build(tmp_path, "kill -HUP $PPID; sleep 0.2; touch ended", "nohup") == 0
     assert (tmp_path / "ended").exists()
+
+
+def test_a_full_disk_is_named_by_the_folder_of_the_build_that_is_on_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    command = build_command(_BAZEL, Options(), tmp_path)
+    (tmp_path / "events.json").write_text("{}")
+    monkeypatch.setattr("bazel.pybuild.files.is_full", lambda folder: folder == tmp_path)
+    for folder in (tmp_path / "root", tmp_path):
+        error = failure.of(folder, _BAZEL, command, 1, "BUILD_FAILURE", Options(), {})
+        is_named = f"No space left on device: {tmp_path}\n" in str(error)
+        assert is_named == (folder == tmp_path)

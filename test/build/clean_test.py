@@ -1,10 +1,8 @@
 """`setup.py clean` removes what a build made in the tree, and nothing outside of it."""
 
 import json
-import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -127,25 +125,6 @@ def test_a_bazel_that_the_user_named_and_that_cannot_run_is_an_error(root: Path,
     with pytest.raises(BuildError, match="is not executable"):
         clean.clean(root, options, {})
     assert (root / "dist").exists()
-
-
-def test_an_interrupted_clean_says_what_is_removed(root: Path, tmp_path: Path):
-    options = _bazel(tmp_path, "kill -INT $PPID; sleep 5")
-    script = (
-        "import sys; from pathlib import Path; from bazel.pybuild.commands import clean;"
-        "from bazel.pybuild.options import Options\n"
-        "try: clean.clean(Path(sys.argv[1]), Options(bazel=sys.argv[2]), {})\n"
-        "except KeyboardInterrupt as interrupt: print(interrupt)"
-    )
-    process = subprocess.run(
-        [sys.executable, "-c", script, root, options.bazel],
-        env={**os.environ, "PYTHONPATH": os.getcwd()},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert process.stdout.startswith("It had removed: some outputs of Bazel.\nRemove the rest:  ")
-    assert (root / _LIBRARY).exists()
 
 
 def test_links_of_bazel_from_an_earlier_name_of_the_tree_go(root: Path, tmp_path: Path):

@@ -6,7 +6,6 @@ import os
 import shlex
 import subprocess
 import sys
-import tarfile
 from pathlib import Path
 
 import pytest
@@ -189,12 +188,6 @@ def test_the_commands_are_listed_with_what_they_do(tree: Path):
     assert "bdist_egg" not in described
 
 
-def test_options_shows_all_that_is_wrong_below_the_table(tree: Path):
-    process = _run(tree, "options", MAX_JOBS="two", TORCH_XLA_LITE_BAZL="x")
-    assert (process.returncode, "MAX_JOBS " in process.stdout) == (1, True)
-    assert process.stderr.startswith("error: 2 variables are wrong:")
-
-
 @pytest.mark.parametrize(
     "arguments", ["setup.py develop", "setup.py build_ext", "-m bazel.pybuild.configure"]
 )
@@ -354,10 +347,3 @@ def test_relative_paths_are_relative_to_the_callers_folder(tree: Path):
     assert process.returncode == 0, process.stderr
     assert [file.suffix for file in (elsewhere / "out").iterdir()] == [".gz"]
     assert not (tree / "out").exists()
-
-
-def test_files_of_a_source_distribution_have_the_time_of_source_date_epoch(tree: Path):
-    assert _run(tree, "sdist", SOURCE_DATE_EPOCH="1700000000").returncode == 0
-    (made,) = tree.glob("dist/*.tar.gz")
-    with tarfile.open(made) as archive:
-        assert {member.mtime for member in archive.getmembers()} == {1700000000}

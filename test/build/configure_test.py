@@ -5,7 +5,6 @@ import os
 import shlex
 import shutil
 import sys
-import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -199,16 +198,6 @@ def test_a_file_that_was_edited_is_written_again(tree: _Tree, name: str):
     assert (tree.root / configure.FILE).read_text() == expected
 
 
-@pytest.mark.nightly
-def test_an_upgrade_of_any_package_tells_bazel_that_tests_may_differ(tree: _Tree):
-    (tree.site / "numpy-2.4.6.dist-info").mkdir()
-    before = tree.ensure().settings
-    (tree.site / "numpy-2.4.6.dist-info").rename(tree.site / "numpy-2.4.7.dist-info")
-    after = tree.ensure().settings
-    (changed,) = set(after.splitlines()) - set(before.splitlines())
-    assert changed.startswith("common --repo_env=TORCH_XLA_LITE_ENVIRONMENT=")
-
-
 def test_the_install_of_this_project_changes_nothing(tree: _Tree):
     tree.ensure()
     (tree.site / "torch_xla_lite-0.1.0.dist-info").mkdir()
@@ -220,30 +209,6 @@ _REJECTS = """case "$*" in
   *--noworkspace_rc*) ;;
   *) ! grep -qs noenable_bzlmod .bazelrc.generated ;;
 esac"""
-
-
-def test_the_settings_of_a_bare_bazel_are_there_and_whole_while_its_flags_are_probed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    tree = _Tree(tmp_path, monkeypatch, "sleep 0.3")
-    texts, probed = {tree.ensure().settings}, set()
-    (tree.site / "numpy-2.4.6.dist-info").mkdir()
-    over = threading.Event()
-
-    def poll() -> None:
-        while not over.is_set():
-            file = tree.root / configure.FILE
-            probed.add(file.read_text() if file.exists() else "absent")
-
-    poller = threading.Thread(target=poll)
-    poller.start()
-    try:
-        texts.add(tree.ensure().settings)
-    finally:
-        over.set()
-        poller.join()
-    assert probed <= texts
-    assert len(texts) == 2
 
 
 def test_the_startup_options_of_the_tree_stay_so_that_bazel_keeps_its_server(
@@ -300,12 +265,6 @@ def test_the_tree_is_locked_while_it_is_configured(tmp_path: Path, monkeypatch: 
     )
     tree.ensure()
     assert not (tree.root / "unlocked").exists()
-
-
-def test_settings_for_an_old_bazel_have_no_options_that_it_rejects():
-    lines = "\n".join(_settings({}))
-    assert "bzlmod" not in lines
-    assert "gc_max_size" not in lines
 
 
 @pytest.mark.parametrize(

@@ -73,21 +73,9 @@ def test_the_evidence_is_recorded_in_the_package_and_printed_once(built: CudaTre
     assert str(built.root) not in recorded
 
 
-def test_auto_builds_the_same_as_one(built: CudaTree):
-    library = built.library.read_bytes()
-    report = built.develop()
-    assert report["actions"] == _NOTHING
-    assert built.library.read_bytes() == library
-
-
 def test_a_comment_in_a_header_recompiles_what_includes_it_and_links_nothing(built: CudaTree):
     built.write("factor.h", "#pragma once\n// Twice.\nconstexpr int kFactor = 2;\n")
     assert built.develop()["actions"] == {"compile": 1, "link": 0, "other": 0}
-
-
-def test_an_edit_of_a_header_that_no_source_reads_recompiles_nothing(built: CudaTree):
-    built.write("unread.h", "#pragma once\nconstexpr int kUnread = 1;\n")
-    assert built.develop()["actions"] == _NOTHING
 
 
 def test_a_header_that_is_not_declared_is_an_error_that_names_it(built: CudaTree):
@@ -137,13 +125,6 @@ def test_off_takes_the_library_out_of_the_package(built: CudaTree):
     report = built.develop(USE_CUDA="0")
     assert report["cuda"] == "off: USE_CUDA=0"
     assert not built.library.exists()
-
-
-def test_a_stray_toolkit_beside_a_torch_for_cpus_changes_nothing(tree: CudaTree, tmp_path: Path):
-    python = environment(tmp_path / "cpu")
-    process = tree.run(python, "setup.py", "develop", check=True)
-    assert "CUDA kernels: not built (torch and jax are CPU builds)" in process.stdout
-    assert not tree.library.exists()
 
 
 def test_one_beside_a_torch_for_cpus_builds_the_library(tree: CudaTree, tmp_path: Path):

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from bazel.pybuild.dist import metadata
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.install import editable
 
@@ -151,17 +150,6 @@ def test_what_is_lost_or_out_of_date_is_noticed_and_written_again(
     assert (site / editable.FINDER).exists() and (site / editable.PTH).exists()
     autoload = root / "torch_xla_lite" / "autoload.py"
     assert (site / "torch_xla_lite_autoload.py").read_text() == autoload.read_text()
-
-
-def test_an_interrupted_install_is_completed_by_the_next(root: Path, site: Path):
-    editable.install(root, site, site.parent / "bin")
-    whole = site / metadata.read(root).folder
-    # As after a kill between the writing of the folder and its renaming.
-    whole.rename(site / f".{whole.name}.new")
-    editable.install(root, site, site.parent / "bin")
-    assert editable.in_place(root, site)
-    names = {editable.FINDER, editable.PTH, whole.name, "torch_xla_lite_autoload.py"}
-    assert {entry.name for entry in site.iterdir()} == names
 
 
 def test_metadata_stays_when_the_install_cannot_be_made(root: Path, site: Path):

@@ -1,7 +1,6 @@
 """Causes of actions in logs that two versions of Bazel have recorded, and their text."""
 
 import json
-import resource
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -141,19 +140,6 @@ def test_a_failed_run_is_not_what_the_next_is_compared_with(tmp_path: Path, spaw
     assert _text([failed], succeeded=False).startswith(
         "The last build failed; its messages say why. Until then:\n1 action ran"
     )
-
-
-def test_a_record_that_cannot_be_written_is_an_error_with_its_path(
-    tmp_path: Path, spawns: list[Spawn]
-):
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (16, before[1]))
-    try:
-        with pytest.raises(OSError, match=f"{tmp_path}/{causes.FOLDER}/.*[.]json"):
-            _explain(tmp_path, spawns)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert list((tmp_path / causes.FOLDER).iterdir()) == []
 
 
 def test_a_build_that_ran_no_action_is_one_sentence():

@@ -96,15 +96,6 @@ def test_when_one_file_cannot_be_copied_none_is_replaced(tmp_path: Path, root: P
     assert [(root / path).read_bytes() for path in ("p/a.so", "p/b.so")] == [b"1", b"1"]
 
 
-def test_a_leftover_of_an_interrupted_install_is_replaced(tmp_path: Path, root: Path):
-    leftover = root / "torch_xla_lite" / "lib" / ".libx.so.new"
-    leftover.parent.mkdir(parents=True)
-    leftover.write_bytes(b"half")
-    leftover.chmod(0o444)
-    outputs.install([_built(tmp_path, b"one")], root)
-    assert not leftover.exists()
-
-
 def test_shared_objects_can_be_run_and_python_files_need_not(tmp_path: Path, root: Path):
     outputs.install([_built(tmp_path, b"x"), _built(tmp_path, b"x", "p/info.py")], root)
     assert os.access(root / _PATH, os.X_OK)

@@ -68,14 +68,6 @@ def test_an_edit_of_a_source_is_the_cause_of_its_compilation_which_is_that_of_a_
 
 
 @pytest.mark.nightly
-def test_an_edit_that_changed_no_object_needed_nothing_and_the_last_line_says_so(built: Nested):
-    built.write("one.h", "int one();\n// a comment\n")
-    line = _develop(built)
-    assert line.endswith("; 2 of 2 actions rebuilt identical output (see: python setup.py explain)")
-    assert "file torch_xla_lite/one.h: 2 actions\n" in _explain(built)
-
-
-@pytest.mark.nightly
 def test_a_flag_of_a_variable_is_named_with_the_variable(built: Nested):
     _develop(built, **{_OPTIONS: "--disk_cache= --copt=-DX=1"})
     variable = f"changed variable: {_OPTIONS}"

@@ -4,19 +4,12 @@ After each fault the installed library answers as before or as the new source sa
 `develop` makes it answer as the new source says.
 """
 
-import ctypes
 import os
 import random
-import re
-import shutil
 import signal
 import subprocess
 import sys
 import time
-import traceback
-from collections.abc import Callable
-from contextlib import closing
-from pathlib import Path
 
 import pytest
 
@@ -95,69 +88,3 @@ def test_a_read_only_checkout_is_refused_with_the_command_that_mends_it(built: N
     assert _answer(built) == 1
     built.develop()
     assert _answer(built) == 6
-
-
-def _in_own_mount_namespace(check: Callable[[], None]) -> None:
-    """Runs a check in a child, whose mounts others do not see: a mount below Bazel's folders would
-    keep Bazel from making sandboxes."""
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            if ctypes.CDLL(None, use_errno=True).unshare(_CLONE_NEWNS):
-                raise OSError(ctypes.get_errno(), "unshare")
-            subprocess.run(["mount", "--make-rprivate", "/"], check=True)
-            check()
-            status = 0
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            sys.stderr.flush()
-            os._exit(status)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-
-
-# From sched.h; Python has os.unshare since 3.12.
-_CLONE_NEWNS = 0x20000
-_MAY_MOUNT = (
-    shutil.which("unshare")
-    and not subprocess.run(
-        ["unshare", "--mount", "true"], capture_output=True, check=False
-    ).returncode
-)
-
-
-needs_mount = pytest.mark.skipif(not _MAY_MOUNT, reason="this user may not mount")
-
-
-@pytest.mark.nightly
-@needs_mount
-@pytest.mark.parametrize("full", ["bazel", "tree"])
-def test_a_full_disk(tmp_path: Path, full: str):
-    _in_own_mount_namespace(lambda: _check_full_disk(tmp_path, full))
-
-
-def _check_full_disk(folder: Path, full: str) -> None:
-    disk = folder / "disk"
-    disk.mkdir()
-    # Bazel's own files need 250 MB.
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600m", "tmpfs", disk], check=True)
-    places = {"bazel": folder / "shared", "tree": folder / "nested", full: disk}
-    with closing(Nested(places["tree"], places["bazel"])) as tree:
-        tree.develop()
-        # A library that needs more space than the files that a build removes when it begins.
-        large = "int one(), table[1 << 18] = {1};\nint two() { return one() + *table; }\n"
-        tree.write("two.cc", large)
-        _set_answer(tree, 8)
-        filler = disk / "filler"
-        with pytest.raises(OSError, match="No space"), filler.open("wb", buffering=0) as file:
-            while True:
-                file.write(bytes(1 << 16))
-        process = tree.setup("develop", **_NO_CACHE)
-        assert process.returncode == 1, process.stdout + process.stderr
-        assert re.search(f"error: .*No space left on device: .*{disk}/", process.stderr)
-        assert "Traceback" not in process.stderr
-        assert _answer(tree) == 1
-        filler.unlink()
-        tree.develop()
-        assert _answer(tree) == 8

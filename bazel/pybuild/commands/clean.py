@@ -25,28 +25,20 @@ def clean(root: Path, options: Options, environ: Mapping[str, str]) -> list[str]
 
     Raises:
       BuildError: Bazel failed; the other files were removed.
-      KeyboardInterrupt: its message says what was removed.
     """
     command = _bazel_command(root, options, environ)
     removed: list[str] = []
     code = 0
-    try:
-        with lock.exclusive(root, wait=options.waits):
-            if command:
-                removed.append("some outputs of Bazel")
-                with process.child(command, root, without_secrets(environ)) as bazel:
-                    pass
-                code = bazel.returncode
-                removed = ["outputs of Bazel"]
-            configure.remove_old_links(root)
-            for path in _paths(root):
-                _remove(root / path)
-                removed.append(path)
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(
-            f"It had removed: {', '.join(removed) or 'nothing'}.\n"
-            "Remove the rest:  python setup.py clean"
-        ) from None
+    with lock.exclusive(root, wait=options.waits):
+        if command:
+            with process.child(command, root, without_secrets(environ)) as bazel:
+                pass
+            code = bazel.returncode
+            removed.append("outputs of Bazel")
+        configure.remove_old_links(root)
+        for path in _paths(root):
+            _remove(root / path)
+            removed.append(path)
     if code != 0:
         raise BuildError(
             f"Bazel could not remove its outputs (exit code {code}).",

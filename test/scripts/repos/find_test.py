@@ -1,6 +1,5 @@
 """Where repositories are found, and which are refused by name."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -119,34 +118,6 @@ def test_a_worktree_of_a_bare_repository_and_a_git_folder_elsewhere_are_updated(
     old, new = clone.head, server.commit()
     assert (world.run().code, clone.head, tree.head) == (0, new, new)
     assert (world.run("undo").code, clone.head, tree.head) == (0, old, old)
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("name", ["a\nb'$(id)", "a\u2028b", "-a"])
-def test_unusual_names_of_folders_do_no_harm(world: World, name: str):
-    server, clone = world.pair(name)
-    world.table = {"a": {"folders": [name.encode(errors="ignore").decode()], **_url(world, name)}}
-    new = server.commit()
-    ran = world.run()
-    assert (ran.code, clone.head, ran.one()["path"]) == (0, new, str(clone.path))
-
-
-def _url(world: World, name: str) -> dict[str, object]:
-    return {"upstream": json.loads(json.dumps(world.table[name]["upstream"]))}
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("where", ["local", "global", "included"])
-def test_an_address_that_git_rewrites_is_found(world: World, where: str):
-    clone = world.unconfigured("my-own-name")
-    url = clone.git("config", "remote.origin.url")
-    clone.git("remote", "set-url", "origin", f"short:{Path(url).name}")
-    key, value = f"url.{url.rpartition('/')[0]}/.insteadOf", "short:"
-    words = {"local": ["--local"], "global": ["--global"], "included": ["--file", ".git/more"]}
-    clone.git("config", *words[where], key, value)
-    if where == "included":
-        clone.git("config", "include.path", "more")
-    assert _run(world).one()["path"] == str(clone.path)
 
 
 @pytest.mark.nightly

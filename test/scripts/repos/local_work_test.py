@@ -35,19 +35,6 @@ _IN_THE_WAY = {
     "git bisect start": "bisect in progress",
     "echo no patch > .git/patch; ! git am --patch-format=mbox .git/patch": "am in progress",
 }
-_BESIDE = [
-    "echo mine > kept; git add kept; echo later > kept",
-    "echo mine > mine; git add --intent-to-add mine",
-    "git mv kept kept.md",
-    "chmod +x kept",
-    "rm kept; mkdir kept; echo precious > kept/mine",
-    "exclude build; mkdir build; echo slow to make > build/output",
-    # An empty folder at the place of a new file.
-    "mkdir theirs",
-    # A branch's settings could ask for another strategy, or a stash that unstages files.
-    "git config branch.main.mergeOptions --autostash; echo mine > kept; git add kept",
-    "git config branch.main.mergeOptions '--squash --no-commit'; echo mine > kept",
-]
 
 
 class Batch:
@@ -96,26 +83,17 @@ def test_a_repository_with_local_work_in_the_way_is_skipped(
     assert _IN_THE_WAY[work] in one["reason"]
 
 
-@pytest.fixture(scope="module")
-def beside(tmp_path_factory: pytest.TempPathFactory) -> tuple[Batch, Ran, list[str]]:
-    batch = Batch(tmp_path_factory.mktemp("beside"))
-    for number, work in enumerate(_BESIDE):
-        batch.clone(number, work)
-    ran = batch.run()
-    assert holdings.lost(batch.before, holdings.read(batch.world.folder / "src")) == []
-    undone = batch.world.run("undo")
-    assert undone.code == 0
-    return batch, ran, holdings.different(batch.before, holdings.read(batch.world.folder / "src"))
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("work", _BESIDE)
-def test_an_update_goes_on_beside_unrelated_local_work_and_undo_too(
-    beside: tuple[Batch, Ran, list[str]], work: str
-):
-    batch, ran, different = beside
-    one = ran.one(f"clone{_BESIDE.index(work)}")
-    assert (one["status"], one["new"], different) == ("updated", batch.server.head, [])
+def test_an_update_goes_on_beside_local_work_and_undo_too(world: World):
+    server, clone = world.pair(files=dict.fromkeys(("kept", "removed"), "old\n"))
+    clone.shell("echo mine > kept; git add kept; echo later > kept; rm removed; mkdir removed")
+    clone.shell("echo mine > removed/mine; exclude build; echo slow to make > build")
+    clone.git("fetch", "-q")
+    before, new = clone.everything(), server.commit("theirs")
+    assert (world.run().one()["status"], clone.head) == ("updated", new)
+    assert (clone.read("kept"), clone.read("removed/mine")) == ("later\n", "mine\n")
+    assert world.run("undo").code == 0
+    before["refs"]["refs/remotes/origin/main"] = new
+    assert clone.everything() == before
 
 
 @pytest.mark.nightly

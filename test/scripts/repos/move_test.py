@@ -2,16 +2,14 @@
 
 import os
 import shutil
-import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
 from bazel.pytest_plugin import mostly_nightly
 from test.build.shell import program
-from test.scripts.repos.world import Ran, Repo, World, needs_rights, wait_for_orphans
+from test.scripts.repos.world import Ran, Repo, World, needs_rights
 
 
 @pytest.fixture
@@ -85,28 +83,6 @@ def test_a_commit_that_git_refuses_to_make_is_reported_and_changes_nothing(
 
 
 @pytest.mark.nightly
-def test_a_hook_that_hangs_is_waited_for_until_the_second_interrupt_and_undo_restores(
-    world: World, clone: Repo, tmp_path: Path
-):
-    before, started, ended = clone.everything(), tmp_path / "started", tmp_path / "ended"
-    clone.hook("post-merge", f"touch {started}; while [ ! -e {ended} ]; do sleep 0.1; done")
-    process = subprocess.Popen(world.command(), env=world.environ, stderr=subprocess.PIPE)
-    while not started.exists():
-        time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
-    assert process.stderr is not None
-    assert process.stderr.readline() == b"stopping after the current step ...\n"
-    assert process.poll() is None
-    process.send_signal(signal.SIGINT)
-    process.communicate()
-    ended.touch()
-    wait_for_orphans(clone.path)
-    assert (process.returncode, clone.everything() != before) == (-signal.SIGINT, True)
-    assert world.run("undo", "--list").json["runs"][0]["state"] == "interrupted"
-    assert (world.run("undo").code, clone.everything()) == (0, before)
-
-
-@pytest.mark.nightly
 @pytest.mark.parametrize("late", ["git commit -q --allow-empty -m late", "git switch -q other"])
 def test_what_a_person_does_while_a_rebase_is_prepared_stays(world: World, clone: Repo, late: str):
     mine = clone.commit_on_feature()
@@ -118,17 +94,6 @@ def test_what_a_person_does_while_a_rebase_is_prepared_stays(world: World, clone
     assert "a new commit or another branch was checked out meanwhile" in one["reason"]
     assert clone.git("rev-parse", "feature" if "switch" in late else "HEAD~1") == mine
     assert clone.git("status", "--porcelain") == ""
-
-
-@pytest.mark.nightly
-def test_a_record_that_cannot_be_written_after_the_move_hides_nothing(world: World, clone: Repo):
-    before = clone.everything()
-    clone.hook("post-merge", "cd .git/update-repos && for f in *.json; do mkdir .$f.new; done")
-    ran = world.run()
-    assert (ran.code, ran.one()["status"], ran.one()["new"]) == (1, "failed", clone.head)
-    (clone.path / ".git" / "update-repos" / f".{ran.json['run']}.json.new").rmdir()
-    assert world.run("undo", ran.json["run"]).code == 0
-    assert clone.everything() == before
 
 
 @needs_rights

@@ -12,7 +12,7 @@ import pytest
 from bazel.pytest_plugin import mostly_nightly
 from test.build.shell import program
 from test.scripts.repos.servers import Server, http_server, silent_port
-from test.scripts.repos.world import Repo, World, needs_rights, wait_for_orphans
+from test.scripts.repos.world import Repo, World, wait_for_orphans
 
 
 class Web(NamedTuple):
@@ -130,33 +130,6 @@ def test_a_fault_of_this_machine_is_no_problem_of_the_network_and_git_s_remedy_i
     assert said in ran.one()["reason"]
     # The survey failed, and knows the branch all the same.
     assert ran.one()["branch"] == "main"
-
-
-@pytest.mark.nightly
-@needs_rights
-def test_objects_that_cannot_be_written_are_no_problem_of_the_network(world: World):
-    server, clone = world.pair()
-    server.commit()
-    for folder in (clone.path / ".git/objects", *(clone.path / ".git/objects").iterdir()):
-        folder.chmod(0o555)
-    ran = world.run(as_a_user=True)
-    assert (ran.code, ran.one()["status"]) == (1, "failed")
-    assert "permission" in ran.one()["reason"].lower()
-
-
-@pytest.mark.nightly
-def test_a_fetch_that_is_cut_in_the_middle_changes_nothing_and_is_tried_again(
-    world: World, web: Web
-):
-    web.server.manners.cut = 5_000
-    before = web.clone.everything()
-    ran = world.run()
-    assert (ran.code, ran.one()["status"], web.clone.everything()) == (3, "unreachable", before)
-    assert "cannot be fetched" in ran.one()["reason"]
-    assert "fatal: " in ran.one()["reason"]
-    # ls-remote makes two requests, and the fetch two before the one that transfers the files.
-    world.settings["retries"], web.server.manners.wrong_requests = 1, 5
-    assert (world.run().code, web.clone.head) == (0, web.upstream.head)
 
 
 @pytest.mark.parametrize("is_in_table", mostly_nightly([True, False], [True]))

@@ -25,7 +25,7 @@ from test.scripts.repos import holdings
 from test.scripts.repos.world import World, wait_for_orphans
 
 _IS_NIGHTLY = os.environ.get("NIGHTLY_TESTS") == "1"
-_EXAMPLES = int(os.environ.get("UPDATE_REPOS_EXAMPLES", 100 if _IS_NIGHTLY else 5))
+_EXAMPLES = int(os.environ.get("UPDATE_REPOS_EXAMPLES", 100 if _IS_NIGHTLY else 15))
 pytestmark = [pytest.mark.nightly] if _IS_NIGHTLY else []
 
 # Both sides start with a file f, a folder d, a link l, and a submodule s with a submodule t.
@@ -75,6 +75,8 @@ _WORK = """
 -: echo mine | tee f > own; git stash -qu
 -: git worktree add -q -b linked ../linked; cd ../linked; commit own; echo 2 > f
 -: echo mine > own; exclude own
+-: git config branch.main.mergeOptions --autostash; echo mine > own; git add own
+-: git config branch.main.mergeOptions '--squash --no-commit'; echo mine > own
 f: git switch -q -c topic; commit f
 f: commit f
 f: echo mine > f; git add f
@@ -106,6 +108,7 @@ s: echo mine > s/f; git -C s add f
 s: echo mine > s/own
 s: echo mine > s/x.o; echo '*.o' >> .git/modules/s/info/exclude
 s: echo mine > s/new
+s: cd s; exclude new; echo mine > new
 s: cd s; commit own
 s: cd s; git switch -qc mine; commit own; git checkout -q --detach HEAD~1
 s: cd s; echo mine > f; git stash -q

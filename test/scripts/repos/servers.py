@@ -7,7 +7,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -20,14 +20,12 @@ class Manners:
       status: instead of serving, answer with this.
       wrong_requests: how many requests are treated badly before it behaves; None for all.
       wait: seconds before each answer.
-      cut: an answer to a fetch ends after so many bytes, and the connection with it.
       password: of user `me`, which is asked for.
     """
 
     status: int | None = None
     wrong_requests: int | None = None
     wait: float = 0
-    cut: int | None = None
     password: str | None = None
 
 
@@ -80,7 +78,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if manners.status is not None and bad:
             self.send_error(manners.status)
             return
-        self._serve(self._backend(body), manners if bad else Manners())
+        self._serve(self._backend(body))
 
     def _chunks(self) -> bytes:
         data = b""
@@ -113,7 +111,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         words = ["git", "http-backend"]
         return subprocess.run(words, env=environ, input=body, capture_output=True).stdout
 
-    def _serve(self, answer: bytes, manners: Manners) -> None:
+    def _serve(self, answer: bytes) -> None:
         head, _, body = answer.partition(b"\r\n\r\n")
         lines = head.decode().split("\r\n")
         headers = [line.split(": ", 1) for line in lines]
@@ -124,18 +122,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                 self.send_header(name, value)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        # Only what is fetched is long enough to be cut: the last request of a fetch.
-        fetched = b"packfile" in body[:200] or b"\x01" in body[:64]
-        try:
-            if manners.cut is not None and fetched:
-                self.wfile.write(body[: manners.cut])
-                self.wfile.flush()
-                self.connection.shutdown(socket.SHUT_RDWR)
-            else:
-                self.wfile.write(body)
-        except OSError:
-            # The client has had enough.
-            pass
+        with suppress(OSError):  # The client has had enough.
+            self.wfile.write(body)
 
 
 class _Listener(http.server.ThreadingHTTPServer):

@@ -140,16 +140,3 @@ def test_damaged_records_and_repositories_are_named_and_the_others_are_undone(wo
         one = ran.one(name)
         said = one["status"], "is damaged" in one["reason"], one["branch"]
         assert said == ("skipped", True, "main")
-
-
-@pytest.mark.nightly
-def test_an_interrupt_lets_the_undo_of_one_repository_end_and_begins_no_other(world: World):
-    (server_a, a), (server_b, b) = world.pair("a"), world.pair("b")
-    old_a, old_b, new = a.head, b.head, server_a.commit()
-    server_b.commit()
-    assert world.run().code == 0
-    b.hook("post-checkout", "kill -INT $(cut -d ' ' -f 4 /proc/$PPID/stat)")
-    ran = world.run("undo")
-    assert (ran.code, a.head, b.head) == (130, new, old_b)
-    assert ran.one("a")["reason"] == "interrupted before it was begun"
-    assert (world.run("undo").code, a.head) == (0, old_a)

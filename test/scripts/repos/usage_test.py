@@ -162,15 +162,6 @@ def test_a_full_disk_behind_the_output_stops_no_update_and_is_reported(
 
 
 @pytest.mark.nightly
-def test_a_closed_output_stops_no_update(world: World):
-    server, clone = world.pair()
-    new = server.commit()
-    words = ["sh", "-c", 'exec "$@" >&- 2>&-', "sh", *world.command()]
-    subprocess.run(words, env=world.environ, check=False)
-    assert clone.head == new
-
-
-@pytest.mark.nightly
 def test_a_narrow_terminal_shows_what_was_done_and_which_server_is_called(world: World):
     server, clone = world.pair("a-repository-with-a-long-name")
     server.commit("README", "theirs\n")
