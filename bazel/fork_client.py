@@ -76,7 +76,7 @@ def _start() -> None:
         subprocess.Popen(
             [sys.executable, "-P", server, os.path.abspath(place())],
             cwd="/",
-            # As few as a test of Bazel has: imports read variables.
+            # It gets as few variables as a test of Bazel, because imports read them.
             env={"PATH": os.environ.get("PATH", os.defpath)},
             stdin=listener,
             stdout=subprocess.DEVNULL,

@@ -49,7 +49,7 @@ def texts(root: Path) -> dict[str, str]:
     packages = sorted(_folder(path) for path in paths if path.name == "BUILD.bazel")
     folders = _filled(f"PACKAGES = {quoted(p for p in packages if p != '.')}", " " * 4)
     written = {"bazel/packages.bzl": f"{_PACKAGES}{folders}"}
-    # Those for which a BUILD file makes targets.
+    # The folders for which a BUILD file makes targets.
     made = {p for p in packages if "lite_py_files(" in content(root / p / "BUILD.bazel")}
     files = {str(path) for path in paths if path.suffix == ".py" and _folder(path) in made}
     blocks: dict[str, str] = {}

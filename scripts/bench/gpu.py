@@ -181,7 +181,7 @@ def _trained(
     begin = time.perf_counter()
     model = model.to(device)
     x, y = data(device)
-    if device == "cuda" and x.dim() == 4:  # As its users do; XLA chooses itself.
+    if device == "cuda" and x.dim() == 4:  # Its users choose this form; XLA chooses itself.
         model = model.to(memory_format=torch.channels_last)
         x = x.contiguous(memory_format=torch.channels_last)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)

@@ -56,7 +56,7 @@ class LocalWork(NamedTuple):
     conflicted: Sequence[str] = ()
     untracked: Sequence[str] = ()
     submodules: Mapping[str, str] = {}  # Paths and problems.
-    # Such as "rebase"; lock files relative to the git folder.
+    # Operations such as "rebase", and lock files relative to the git folder.
     in_progress: Sequence[str] = ()
     locked: Sequence[str] = ()
 

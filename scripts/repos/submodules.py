@@ -123,7 +123,7 @@ class _Updater(NamedTuple):
                 self._fetch(place, key, commit)
                 _move(place, commit, self.record)
                 journal.expire(place, self.settings.keep_runs)
-            # Those in it one by one, so that no more than `jobs` move at once.
+            # Those in it follow one by one, so that no more than `jobs` move at once.
             return follow(place, self.record, self.settings._replace(jobs=1))
         except (git.Problem, OSError) as error:
             return [f"submodule {os.path.relpath(place, self.record.path)}: {error}"]

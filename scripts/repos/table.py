@@ -23,7 +23,7 @@ class Table(NamedTuple):
     """What the files say."""
 
     entries: Mapping[str, Entry]  # By name, in dependency order.
-    default: list[str]  # Those that are updated when none is named.
+    default: list[str]  # Repositories that are updated when none is named.
     settings: Settings
 
 

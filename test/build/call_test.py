@@ -105,7 +105,7 @@ _MISSING = {"id": {"progress": {}}, "progress": {"stderr": "output 'a.o' was not
 def test_a_call_that_a_cache_has_ended_is_repeated_once(
     code: int, said: list[object], caching: list[str], calls: int, tmp_path: Path
 ):
-    # As compact as Bazel writes it.
+    # Bazel writes it as compactly.
     lines = [json.dumps(event, separators=(",", ":")) for event in said]
     (tmp_path / "said").write_text("\n".join(lines))
     script = f"echo >> calls; cp said b/events.json; exit {code}"
@@ -128,7 +128,7 @@ try:
 except KeyboardInterrupt:
     sys.exit(interrupts.status())
 """
-# As Bazel, which ends its actions before itself; it starts other processes, as bazelisk does.
+# It ends its actions before itself, as Bazel does, and starts other processes, as bazelisk does.
 _SLOW = "trap 'sleep 0.2; touch ended; exit 8' INT; {}; for i in $(seq 100); do sleep 0.1; done"
 
 

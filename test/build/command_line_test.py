@@ -192,7 +192,7 @@ def test_the_commands_are_listed_with_what_they_do(tree: Path):
     "arguments", ["setup.py develop", "setup.py build_ext", "-m bazel.pybuild.configure"]
 )
 def test_errors_of_the_system_are_reported_without_a_traceback(tree: Path, arguments: str):
-    # Not by permissions, which root is not bound to.
+    # Permissions would not do: root is not bound to them.
     (tree / "build").write_text("")
     (tree / ".bazelrc.generated").mkdir()
     process = _run(tree, script=tuple(arguments.split()))
@@ -221,7 +221,7 @@ def test_an_output_that_takes_nothing_more_is_an_error_as_others(tree: Path, arg
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&- <&-"])
 @pytest.mark.parametrize("command", ["options", "develop"])
 def test_closed_streams_change_no_exit_code(tree: Path, command: str, closed: str):
-    # As cron and supervisors may start it. Bazel writes to the stream that it is given.
+    # Cron and supervisors may start it so. Bazel writes to the stream that it is given.
     program(
         tree.parent / "bin" / "bazel", "case $* in *build*) echo out; echo err >&2; exit 9; esac"
     )

@@ -80,7 +80,7 @@ def test_a_relative_cache_folder_is_ignored(monkeypatch: pytest.MonkeyPatch):
 def test_a_user_without_a_home_gets_an_error_that_asks_for_a_folder(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    # As for one that the system does not know.
+    # The system does not know such a user.
     monkeypatch.setattr("os.path.expanduser", str)
     with pytest.raises(BuildError, match="has no home folder") as error:
         folders.home({})
@@ -204,7 +204,7 @@ def test_the_install_of_this_project_changes_nothing(tree: _Tree):
     assert not tree.writes()
 
 
-# As a Bazel that has no such option and reads the rc files of its tree.
+# It behaves like a Bazel that has no such option and reads the rc files of its tree.
 _REJECTS = """case "$*" in
   *--noworkspace_rc*) ;;
   *) ! grep -qs noenable_bzlmod .bazelrc.generated ;;

@@ -254,7 +254,7 @@ def test_a_toolkit_made_of_wheels_is_a_whole_one(tmp_path: Path):
 def test_a_toolkit_has_headers_and_libraries_where_its_machine_has_them(
     tmp_path: Path, target: str
 ):
-    # As of conda-forge.
+    # The second and the third layout are those of conda-forge.
     nvcc = write_toolkit(tmp_path, target=target, libraries="lib")
     assert cuda_toolkits.find([(nvcc, "")], "gcc", 13)[0]
 

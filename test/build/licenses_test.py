@@ -62,7 +62,7 @@ def test_a_licence_that_is_missing_is_an_error_that_names_it(monkeypatch: pytest
 
 @pytest.mark.parametrize("library", _BUILT)
 def test_the_libraries_of_the_compiler_are_not_linked_in(library: str):
-    # Else their licence and its exception would have to be with ours.
+    # If they were, their licence and its exception would have to be with ours.
     with elf.opened(Path(library)) as file:
         assert {"libstdc++.so.6", "libgcc_s.so.1"} <= set(file.needed)
 

@@ -24,7 +24,7 @@ _SPAWN = {
     "actualOutputs": (11, _FILE),
     "runner": 12,
     "remoteCacheHit": 13,
-    # As Bazel 7 calls it.
+    # Bazel 7 has this name for it.
     "cacheHit": 13,
     "status": 14,
     "exitCode": 15,

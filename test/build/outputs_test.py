@@ -17,7 +17,7 @@ def _built(tmp_path: Path, content: bytes, path: str = _PATH) -> Output:
     file.parent.mkdir(parents=True, exist_ok=True)
     file.unlink(missing_ok=True)
     file.write_bytes(content)
-    # As Bazel leaves its outputs.
+    # Bazel's outputs have this mode.
     file.chmod(0o555)
     return Output(path, file)
 

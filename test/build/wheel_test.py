@@ -270,7 +270,7 @@ def test_no_other_build_has_the_tree_while_a_wheel_is_packed_and_bazels_files_go
                 taken.append(True)
         return done(*arguments)
 
-    # As of a source distribution, built by a Bazel that takes long and has done its part before.
+    # The tree is that of a source distribution, and Bazel, which takes long, has done its part.
     (root / "PKG-INFO").touch()
     (root / configure.FILE).touch()
     nothing = report.Report(True, 0, events.Outcome("", (), {}, 0, 0, 0), {})

@@ -29,7 +29,7 @@ def test_latency_and_the_right_to_write_are_told(tmp_path: Path):
         writer = remote_cache.describe(cache.options(writes=cache.write_token))
         pretender = remote_cache.describe(cache.options(writes=cache.read_token))
         variables = {**os.environ, **cache.variables(writes=True)}
-        # As `torch-xla-lite doctor` asks.
+        # `torch-xla-lite doctor` asks this way.
         asked = subprocess.run(
             [sys.executable, "-m", "bazel.pybuild.commands.doctor"],
             cwd=os.getcwd(),

@@ -110,7 +110,7 @@ def test_credentials_are_where_nobody_else_can_read_them(tree: Tree, cache: Serv
     variables = cache.variables(writes=True)
     token = cache.write_token
     tree.configure(**variables)
-    # As a user calls it whose shell has the variables.
+    # A user calls it in a shell that has the variables.
     tree.bazel("info", **variables)
     tree.build(**variables)
     process = tree.must("options", **variables)

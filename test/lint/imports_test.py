@@ -17,7 +17,7 @@ _PACKAGE = "torch_xla_lite"
 _TABLE = [
     ("third_party", [""]),
     ("bazel", [""]),
-    # As in bazel/pybuild/__init__.py.
+    # The same order is in bazel/pybuild/__init__.py.
     (
         "bazel/pybuild",
         [

@@ -83,7 +83,7 @@ def test_only_the_table_reads_the_variables_of_the_build():
 
 
 def test_scripts_and_repository_rules_read_none_of_them():
-    # Not of the build, and in the table so that setup.py does not call it misspelt.
+    # The build does not read it; it is in the table so that setup.py does not call it misspelt.
     allowed = ("scripts/repos/cli.py", "TORCH_XLA_LITE_CONTAINER")
     expect_none(
         f"{file}: take an option in place of {name}"

@@ -296,7 +296,7 @@ def test_an_interrupted_develop_says_so_and_the_next_repairs_what_one_that_was_k
     source = '#include <regex>\nint one() { return std::regex_match("a", std::regex("a")); }\n'
     built.write("one.cc", f"{source}// {time.time_ns()}\n")
     process = built.at_work(**{_OPTIONS: "--disk_cache="})
-    # As a closed terminal, or `kill`.
+    # A closed terminal sends this signal.
     process.send_signal(signal.SIGHUP)
     _, errors = process.communicate()
     assert process.returncode == 128 + signal.SIGHUP

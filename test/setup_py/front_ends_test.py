@@ -43,7 +43,7 @@ def tree(nested: Nested) -> Nested:
     rules = build_file.read_text().replace('["_build_info.py"]', '["_XLAC.so", "_build_info.py"]')
     build_file.write_text(rules + (_TESTDATA / "extension.BUILD.txt").read_text())
     nested.write("module.cc", _MODULE)
-    # As in the environments of users: what pip runs for a build is below their own packages.
+    # In users' environments, what pip runs for a build is below their own packages, too.
     bytecode = shutil.ignore_patterns("__pycache__")
     shutil.copytree(Path(pip.__file__).parent, nested.site / "pip", ignore=bytecode)
     return nested
@@ -203,7 +203,7 @@ def test_an_isolated_build_is_an_error_that_names_the_option(
     tree: Nested, python: Path, front_end: str
 ):
     if front_end == "uv":
-        # Without the setting of pyproject.toml, as where the tree is a dependency.
+        # uv does not read the setting of pyproject.toml where the tree is a dependency.
         process = _uv(tree, python, "--no-config", ".")
     elif front_end == "pip":
         process = tree.run(python, "-m", "pip", "install", ".", PIP_NO_INDEX="1")

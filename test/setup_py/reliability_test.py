@@ -16,7 +16,7 @@ import pytest
 from test.build.nested import Nested
 from test.build.shell import AS_A_USER
 
-# As of all random numbers in tests: fixed, or another one in each run of --runs_per_test.
+# The seed of all random numbers in tests is fixed, or another one in each run of --runs_per_test.
 _SEED = int(os.environ.get("TEST_RANDOM_SEED", "0"))
 _NO_CACHE = {"TORCH_XLA_LITE_BAZEL_BUILD_OPTIONS": "--disk_cache="}
 

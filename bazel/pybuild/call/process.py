@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bazel.pybuild import interrupts
 
-INTERRUPTED = 8  # As Bazel ends after Ctrl-C.
+INTERRUPTED = 8  # Bazel's exit code after Ctrl-C.
 
 
 @contextmanager

@@ -100,7 +100,7 @@ def _compiler(environ: Mapping[str, str]) -> str:
 
 
 def _linker(environ: Mapping[str, str]) -> Finding | str:
-    # As Bazel chooses: gold if there is one.
+    # Bazel links with gold if there is one.
     gold = shutil.which("ld.gold", path=environ.get("PATH"))
     if gold:
         return gold

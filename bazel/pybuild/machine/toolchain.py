@@ -86,8 +86,8 @@ def inspect(environ: Mapping[str, str]) -> Toolchain:
     return Toolchain(
         hashlib.sha256("\0".join([*digests, *described]).encode()).hexdigest()[:12],
         tuple(sorted({file.resolve() for file in used})),
-        # Bazel reads all of a file that it watches, so it watches nothing large. Not resolved: a
-        # link may get another target.
+        # Bazel reads all of a file that it watches, so it watches nothing large. Links are not
+        # followed, because a link may get another target.
         tuple(file for file in (program, programs["as"], programs["ld"], small) if file.is_file()),
         any(line.startswith(_TESTED) for line in described),
     )

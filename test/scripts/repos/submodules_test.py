@@ -182,7 +182,7 @@ def test_submodules_left_behind_are_taken_up_after_other_runs(world: World, nest
         ran = world.run()
         assert (ran.code, ran.one()["status"]) == (1, "failed")
         assert ran.one()["remedy"] == ["scripts/update_repos.py a"]
-        # As the run left it: not local work, but still to be done.
+        # What the run left undone is no local work.
         assert world.run("status").one()["local"]["submodules"] == {}
     assert world.run().code == 0
     assert (nest.in_middle.head, nest.in_leaf.head) == (middle, leaf)
