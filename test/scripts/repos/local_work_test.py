@@ -87,6 +87,8 @@ def test_an_update_goes_on_beside_local_work_and_undo_too(world: World):
     server, clone = world.pair(files=dict.fromkeys(("kept", "removed"), "old\n"))
     clone.shell("echo mine > kept; git add kept; echo later > kept; rm removed; mkdir removed")
     clone.shell("echo mine > removed/mine; exclude build; echo slow to make > build")
+    # It would ask for a stash, which unstages files.
+    clone.git("config", "branch.main.mergeOptions", "--autostash")
     clone.git("fetch", "-q")
     before, new = clone.everything(), server.commit("theirs")
     assert (world.run().one()["status"], clone.head) == ("updated", new)

@@ -149,6 +149,36 @@ def test_local_work_in_a_submodule_stops_its_repository_if_upstream_moves_it(
     assert [repo.everything() for repo in (nest.in_middle, nest.in_leaf)] == before
 
 
+_REPLACE = ["echo new > middle", "mkdir middle; echo new > middle/file"]
+
+
+@pytest.mark.parametrize("replace", mostly_nightly(_REPLACE, _REPLACE[:1]))
+@pytest.mark.parametrize("holds", mostly_nightly(["exclude precious", "own_git", ""], [""]))
+def test_a_submodule_that_becomes_something_else_is_not_removed_with_what_is_in_it(
+    world: World, nest: Nest, replace: str, holds: str
+):
+    if "own_git" in holds:
+        nest.clone.shell("rm -r middle/leaf; mkdir middle/leaf; own_git_folder middle")
+    else:
+        nest.in_middle.shell(holds or "true")
+        nest.in_middle.write("precious", "mine\n")
+    nest.top.shell(f"git rm -qr middle; {replace}; git add -A; git commit -qm replaced")
+    files = nest.clone.files()
+    ran = world.run()
+    assert (ran.code, ran.one()["status"], nest.clone.files()) == (1, "skipped", files)
+    assert "middle" in ran.one()["files"][0]
+
+
+@pytest.mark.nightly
+def test_an_ignored_file_in_a_submodule_is_not_overwritten(world: World, nest: Nest):
+    nest.in_middle.shell("exclude theirs; echo precious > theirs")
+    nest.middle.commit("theirs")
+    nest.top.bump("middle")
+    ran = world.run()
+    assert (ran.code, nest.in_middle.read("theirs")) == (1, "precious\n")
+    assert "submodule middle: in the way: theirs" in ran.one()["reason"]
+
+
 @pytest.mark.nightly
 def test_a_submodule_set_to_another_kind_of_update_is_left_alone(world: World, nest: Nest):
     nest.clone.git("config", "submodule.middle.update", "none")
