@@ -23,7 +23,7 @@ class _Part(NamedTuple):
 
 _TESTS = ("bazel", "build", "cache", "lint", "scripts", "setup_py", "third_party")
 _PARTS = {
-    "bazel/pybuild": _Part(7_100, ("bazel/pybuild",)),  # The goal is 7,000.
+    "bazel/pybuild": _Part(7_090, ("bazel/pybuild",)),  # The goal is 7,000.
     "rules and runners": _Part(2_220, ("bazel",), ("bazel/pybuild",)),  # The goal is 2,200.
     "third_party": _Part(1_560, ("third_party",)),
     "scripts": _Part(6_840, ("scripts",)),  # The goal is 6,400.
@@ -31,7 +31,7 @@ _PARTS = {
     "scripts/bench": _Part(2_300, ("scripts/bench",)),
     "scripts/ci": _Part(60, ("scripts/ci",)),
     # The goal is 13,100.
-    "their tests": _Part(13_790, tuple(f"test/{name}" for name in _TESTS)),
+    "their tests": _Part(13_750, tuple(f"test/{name}" for name in _TESTS)),
     "pages": _Part(3_400, ("docs", "README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
 }
 

@@ -6,20 +6,16 @@ in the environments than the one that runs this test.
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tarfile
-import time
 import zipfile
 from pathlib import Path
 
 import pip
 import pytest
 
-from bazel.pybuild.machine import find_bazel
 from test.build.nested import Nested
-from test.build.shell import program
 
 _TESTDATA = Path(__file__).parent / "testdata"
 # A module that says what the library says, without the cost of pybind11. What is weak in it, the
@@ -169,32 +165,6 @@ def test_a_config_setting_that_is_misspelt_is_one_error_and_no_build(tree: Neste
     assert process.returncode != 0
     assert "error: There is no build setting cudaa. The nearest one is cuda." in process.stderr
     assert "Traceback" not in process.stderr
-
-
-@pytest.mark.nightly
-def test_an_interrupted_install_ends_pip_and_its_build(tree: Nested, python: Path, tmp_path: Path):
-    started, ended = tmp_path / "started", tmp_path / "ended"
-    real = find_bazel.default()
-    bazel = program(
-        tmp_path / "bazel",
-        f'case " $* " in *" build "*) ;; *) exec {real} "$@" ;; esac\n'
-        f"trap 'touch {ended}; exit 8' INT\ntouch {started}\nwhile :; do sleep 0.1; done",
-    )
-    process = tree.start(python, "setup.py", "install", TORCH_XLA_LITE_BAZEL=str(bazel))
-    _wait_for(started)
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=300)
-    assert process.returncode == 130
-    assert "it may have uninstalled torch_xla_lite already" in errors
-    _wait_for(ended)
-
-
-def _wait_for(file: Path) -> None:
-    for _ in range(3000):
-        if file.exists():
-            return
-        time.sleep(0.1)
-    pytest.fail(f"{file.name} does not exist after five minutes")
 
 
 @pytest.mark.nightly

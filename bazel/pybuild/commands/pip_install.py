@@ -44,7 +44,6 @@ def install(root: Path, kind: WheelKind, verbosity: int = 0) -> None:
 
     Raises:
       BuildError: pip is missing or failed, or would overwrite files of another wheel.
-      KeyboardInterrupt: its message says what pip may have done.
     """
     names = _HALVES if kind is WheelKind.ALL else {"torch-xla-lite"}
     if others := packages.installed(names, packages.search_path()):
@@ -61,14 +60,8 @@ def install(root: Path, kind: WheelKind, verbosity: int = 0) -> None:
         )
     words = command(verbosity)
     print(f"torch_xla_lite: pip installs it:  {shlex.join(words)}", flush=True)
-    try:
-        with process.child(words, root) as pip:
-            pass
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(
-            "pip has ended; it may have uninstalled torch_xla_lite already.\n"
-            f"Install it:  {sys.executable} setup.py install"
-        ) from None
+    with process.child(words, root) as pip:
+        pass
     if pip.returncode != 0:
         raise BuildError(
             f"pip could not install this tree (exit code {pip.returncode}); it says above why.",
