@@ -83,7 +83,10 @@ def main(arguments: list[str]) -> int:
     code = pytest.main(options + arguments, plugins=plugins)
     if missing.names:
         names = ", ".join(f'"{name}"' for name in sorted(missing.names))
-        print(f"Graphs of this test need lowerings that it lacks; in its BUILD file: {names}")
+        print(
+            f"error: graphs of this test need lowerings that it lacks; in its BUILD file: {names}"
+        )
+        return 1
     # With a filter or shards, or without a library, there may be no test to run, which is otherwise
     # an error.
     is_nothing_left = wanted or shards > 1 or skips.reasons

@@ -32,8 +32,9 @@ def aten_call(op: str, words: Sequence[SupportsInt | SupportsIndex], defined: st
 
 # --- running ---
 
-def set_compile_when(value: str) -> None:
-    """Sets when a graph is compiled: a value of TORCH_XLA_LITE_COMPILE (compiler.py)."""
+def set_compile_when(value: str) -> str:
+    """Sets when a graph is compiled, a value of TORCH_XLA_LITE_COMPILE (compiler.py). Returns the
+    one before."""
 
 def set_placement_of_uploads(placement_of: Callable[[list[int]], int] | None) -> None:
     """Sets where tensors go that the program copies to the device, by their dimensions."""
@@ -111,13 +112,18 @@ def set_costs(
     each leaf and root; the least of an execution, and for each leaf and root; loading, and in
     parts of the compilation)."""
 
-def interpreted_lines() -> list[tuple[str, int, str, int, int, float]]:
-    """The lines of the program that needed values of graphs that were interpreted: (file, line,
-    function, graphs, ops of them all, seconds in all)."""
+def interpreted_graphs() -> list[tuple[int | None, str, int, int, float]]:
+    """The graphs that were interpreted: (structure, line of the program, ops, runs, seconds of the
+    runs). The last one, without a structure, has the runs of those that are forgotten."""
 
-def executions() -> list[int]:
-    """How often each executable has run, by its number (new_graphs.py). Those that were compiled
-    in the background and not used yet may be missing at the end."""
+def cost_account(structure: SupportsInt | SupportsIndex) -> tuple[float, float, bool] | None:
+    """What the interpreted runs of a graph have cost and what compiling it will cost, in
+    microseconds of the model, and whether that makes its runs faster; None if the graph is not
+    known."""
+
+def executions() -> list[tuple[int, float]]:
+    """How often each executable has run, and the seconds of that, by its number (new_graphs.py).
+    Those that were compiled in the background and not used yet may be missing at the end."""
 
 def set_memory_info(memory_info: Callable[[], tuple[int, int]]) -> None:
     """Sets the function that returns the free and total bytes of the device."""
@@ -132,6 +138,15 @@ def to_jax(tensor: torch.Tensor) -> jax.Array:
 
 def data_ptr(tensor: torch.Tensor) -> int:
     """The address that stands for the first element of a tensor on jax. No memory is there."""
+
+def stamp_new(number: SupportsInt | SupportsIndex) -> None:
+    """Gives a number to the storages that the calling thread makes from now on; 0: none."""
+
+def stamp_of(tensor: torch.Tensor) -> int:
+    """The number of the storage of a tensor; 0 for tensors without one on jax."""
+
+def set_stamp_of(tensor: torch.Tensor, number: SupportsInt | SupportsIndex) -> None:
+    """Gives another number to it."""
 
 def is_conjugate_view(tensor: torch.Tensor) -> bool:
     """Whether a tensor on jax shows its storage conjugated or negated."""
@@ -154,6 +169,9 @@ def keep_at(tensor: torch.Tensor, placement: SupportsInt | SupportsIndex) -> Non
 
 def placement_of(tensor: torch.Tensor) -> int | None:
     """Where the data of a tensor is, or was before what is pending now; None if it never was."""
+
+def swap_tensors(a: torch.Tensor, b: torch.Tensor) -> None:
+    """Exchanges data, layout and autograd of two tensors; their hooks and attributes stay."""
 
 def is_pending(tensor: torch.Tensor) -> bool:
     """Whether a tensor on jax was recorded and not computed yet."""

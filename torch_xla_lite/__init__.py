@@ -28,6 +28,7 @@ compiled bridge, names the device and connects the compiler, in this order:
     meta_functions  keeps the first ops from importing torch._dynamo
     edited_lowerings  runs those that were edited in a checkout
     trainers    mixed precision of accelerate and transformers
+    patches     what is replaced in torch, safetensors and trainers
     compilation_cache  keeps executables on disk, for other processes
     environment default_env(): where tensors are created when the code names no device
 
@@ -40,13 +41,14 @@ import sys
 from typing import TYPE_CHECKING
 
 from . import commands
-from .startup import preflight
+from .startup import preflight, random_states
 
 if commands.called(getattr(sys, "argv", ()), sys.orig_argv):
     # The command line must work even if the package does not.
     raise SystemExit(commands.main(sys.argv[1:]))
 
-preflight.check()
+with random_states.kept():
+    preflight.check()  # imports jax, in the middle of a program that may have seeded
 _XLAC = preflight.load_extension()
 
 # Only after the checks: these import torch, jax and the extension.
@@ -59,6 +61,7 @@ from . import (  # noqa: E402
     edited_lowerings,
     environment,
     jax_calls,
+    safetensors,
     sharding,
     tensor,
     trainers,
@@ -89,6 +92,8 @@ from .torch_hooks import (  # noqa: E402
     graph_cuts,
     meta_functions,
     opcheck,
+    parallel,
+    patches,
     serialization,
     torchscript,
 )
@@ -108,6 +113,7 @@ debug.register()
 graph_cuts.register()
 meta_functions.register()
 trainers.register()
+patches.apply((*parallel.PATCHES, *safetensors.PATCHES, *trainers.PATCHES))
 edited_lowerings.register()
 
 sync = device.sync

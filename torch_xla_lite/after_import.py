@@ -6,7 +6,7 @@ call({"accelerate.accelerator": change})    # change(module), now or after its i
 import sys
 import types
 from collections.abc import Callable, Mapping
-from importlib.machinery import ModuleSpec, PathFinder
+from importlib.machinery import ModuleSpec
 from typing import Any
 
 Change = Callable[[types.ModuleType], None]
@@ -32,9 +32,14 @@ class _Finder:
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> ModuleSpec | None:
         change = self._changes.pop(name, None)
-        spec = PathFinder.find_spec(name, path, target) if change else None
-        if spec is None or spec.loader is None:
+        if change is None:
             return None
+        # Asks the others, of which another one of this class may change the module, too.
+        finders = [finder for finder in sys.meta_path if finder is not self]
+        specs = (finder.find_spec(name, path, target) for finder in finders)
+        spec = next((spec for spec in specs if spec is not None), None)
+        if spec is None or spec.loader is None:
+            return spec
         execute = spec.loader.exec_module
 
         def exec_module(module: types.ModuleType) -> None:

@@ -15,11 +15,13 @@ has loaded the package before: torch.Generator, torch.Stream and torch.Event of 
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 import sys
 import types
 from collections.abc import Callable
+from importlib.machinery import PathFinder
 from typing import Any
 
 import torch
@@ -37,6 +39,16 @@ _PROBES: dict[str, Callable[[], object]] = {
 }
 # These modules of torch ask a device that the program has named.
 _ASKED_BY_NAME = ("torch.serialization", "torch.utils.backend_registration")
+
+# Functions of other libraries that take the name of a device before torch sees it.
+_NAMED_FIRST_IN = {
+    "lightning.pytorch.trainer.connectors.accelerator_connector": "_AcceleratorConnector.__init__",
+    "pytorch_lightning.trainer.connectors.accelerator_connector": "_AcceleratorConnector.__init__",
+    "safetensors._safetensors_rust": "safe_open",
+}
+
+# torch calls the functions that load storages in the order of these numbers; its own have up to 23.
+_AFTER_TORCH = 40
 
 # The public names of torch_xla_lite.device.
 NAMES = (
@@ -87,11 +99,29 @@ def register() -> None:
         others = sys._getframe(1).f_locals.get("backend_extensions", ())
         if _is_wanted(os.environ, [entry.module for entry in others]):
             _register()
+        else:
+            _register_refusal()
     except Exception as error:
         print(
             f"torch_xla_lite: device {NAME!r} is not available without an import: {error!r} "
             f"(not to see this:  export {VARIABLE}=0)",
             file=sys.stderr,
+        )
+
+
+def _register_refusal() -> None:
+    # torch sorts what is registered, and cannot compare functions: each number is there once.
+    numbers = {number for number, *_ in torch.serialization._package_registry}
+    if _AFTER_TORCH not in numbers:
+        torch.serialization.register_package(_AFTER_TORCH, lambda storage: None, _refuse)
+
+
+def _refuse(storage: object, location: str) -> None:
+    """Says how a file with tensors on jax is loaded where the device has no name."""
+    if location.partition(":")[0] == NAME:
+        raise RuntimeError(
+            f"the file has tensors on device {NAME}, which this process has not loaded.\n"
+            f"Load them to another:  torch.load(file, map_location='cpu'), or import torch_xla_lite"
         )
 
 
@@ -138,8 +168,51 @@ def _register() -> None:
     torch.jax = sys.modules[f"torch.{NAME}"] = _UnloadedDevice(f"torch.{NAME}", __doc__)
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=False)
     torch.nn.Module._apply = _loading(torch.nn.Module._apply)
+    torch.Tensor.pin_memory = _pin_memory  # type: ignore[method-assign]
+    sys.meta_path.insert(0, _BeforeNamed())
     if is_device_of_trainers(os.environ):
         sys.meta_path.insert(0, _BeforeTrainers())
+
+
+class _BeforeNamed:
+    """A finder of modules that lets functions load the package when they are given the name of the
+    device. The package then replaces them, or what they call, by its own (torch_hooks/patches.py).
+    """
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        function = _NAMED_FIRST_IN.get(name)
+        spec = PathFinder.find_spec(name, path, target) if function and not _is_loaded() else None
+        if function is None or spec is None or spec.loader is None:
+            return None
+        execute = spec.loader.exec_module
+
+        def exec_module(module: types.ModuleType) -> None:
+            execute(module)
+            _load_when_named(module, function)
+
+        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
+
+
+def _load_when_named(module: types.ModuleType, function: str) -> None:
+    owner, _, name = function.rpartition(".")
+    place = getattr(module, owner) if owner else module
+    original = getattr(place, name)
+
+    @functools.wraps(original, updated=())
+    def call(*args: Any, **options: Any) -> Any:
+        if not any(names_device(value) for value in (*args, *options.values())):
+            return original(*args, **options)
+        _loaded()
+        changed = getattr(place, name)
+        return (original if changed is call else changed)(*args, **options)
+
+    setattr(place, name, call)
+
+
+def names_device(value: object) -> bool:
+    """Whether the value is this device, or a name of it."""
+    return isinstance(value, str | torch.device) and str(value).partition(":")[0] == NAME
 
 
 class _BeforeTrainers:
@@ -195,6 +268,12 @@ def _is_loaded() -> bool:
     return torch.__dict__.get(NAME).__class__ is not _UnloadedDevice
 
 
+def _pin_memory(self: torch.Tensor, *args: Any, **options: Any) -> torch.Tensor:
+    """Tensor.pin_memory for the call that loads the package, which has the memory."""
+    _loaded()
+    return self.pin_memory(*args, **options)
+
+
 def _loading(apply: Callable[..., torch.nn.Module]) -> Callable[..., torch.nn.Module]:
     """A `Module._apply` for the call that loads the package: `model.to('jax')` is on its way when
     the package replaces this one by its own, which keeps Parameters the same objects."""
@@ -204,7 +283,7 @@ def _loading(apply: Callable[..., torch.nn.Module]) -> Callable[..., torch.nn.Mo
             moved = fn(tensor)
             if moved.device.type != NAME:
                 return moved
-            return _loaded().keep_parameter(self, tensor, moved, fn)
+            return _loaded().moves.keep_parameter(self, tensor, moved, fn)
 
         return apply(self, convert, recurse)
 

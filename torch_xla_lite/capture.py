@@ -20,7 +20,7 @@ import jax
 import numpy as np
 import torch
 
-from . import _XLAC, derivatives, graph_breaks
+from . import _XLAC, captured_tensors, derivatives, graph_breaks
 from .compiler.tracing import Call, Scalars
 from .compiler.words import Decoder
 from .lowering.base import registry, target
@@ -202,7 +202,7 @@ def capture(
     def work() -> None:
         try:
             settings.apply()
-            with _compiling, graph_breaks.refused(name):
+            with _compiling, graph_breaks.refused(name), captured_tensors.made_here():
                 done.append(_capture(fn, inputs))
         except BaseException as error:
             _release(error)

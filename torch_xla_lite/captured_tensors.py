@@ -1,23 +1,22 @@
 """Refuses tensors on jax that a captured function uses and does not take as arguments.
 
-    with refused("the function captures a tensor", stand_ins):
-        results = fn(stand_ins)
+    with made_here():                                     # in the thread of the capture
+        with refused("the function captures a tensor"):
+            results = fn(stand_ins)
 
 The values that they have now would be constants of the program, which does not follow when they
-change. Their memory is older than that of the stand-ins, and addresses grow (csrc/tensor/alias.cc).
+change. What a capture makes is a function of its stand-ins, or stays as it is: a module may keep
+it, such as a cache, for other captures. So each storage knows the capture that made it.
 """
 
 from __future__ import annotations
 
-import collections
 import contextlib
-import functools
-import weakref
-from collections.abc import Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
 from typing import Any
 
-import jax
-import numpy as np
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -25,58 +24,56 @@ from torch.utils._pytree import tree_leaves
 from . import _XLAC
 from .tensor import XLATensor2
 
-# How many ranges are kept.
-_MOST = 16384
+# Storages of other threads have number 0. That of constants is of no capture.
+_CONSTANT = 1
+_numbers = itertools.count(2)
 
-# The addresses of what captured modules made, such as their caches, and of arrays that functions of
-# jax captured.
-_made: collections.deque[range] = collections.deque(maxlen=_MOST)
-_constants: set[int] = set()
+# The captures that have not ended, and the one of this thread.
+_running: set[int] = set()
+_own: ContextVar[int] = ContextVar("_own")
 
 
 def note_constant(tensor: torch.Tensor) -> None:
     """Notes that a tensor does not change."""
-    address = _XLAC.data_ptr(tensor)
-    _constants.add(address)
-    weakref.finalize(tensor, _constants.discard, address)
+    _XLAC.set_stamp_of(tensor, _CONSTANT)
 
 
 @contextlib.contextmanager
-def refused(message: str, stand_ins: Sequence[torch.Tensor]) -> Iterator[None]:
-    """Raises ValueError where the body uses a tensor that was made before the stand-ins."""
-    addresses = [_XLAC.data_ptr(x) for x in stand_ins if x.numel()]
-    start = min(addresses, default=_next_address())
+def made_here() -> Iterator[None]:
+    """What this thread makes in the body belongs to a capture; the thread does nothing else."""
+    number = next(_numbers)
+    _running.add(number)
+    token = _own.set(number)
+    _XLAC.stamp_new(number)
     try:
-        with _Refusing(message, start):
-            yield
+        yield
     finally:
-        _made.append(range(start, _next_address()))
+        _XLAC.stamp_new(0)
+        _own.reset(token)
+        _running.discard(number)
+
+
+@contextlib.contextmanager
+def refused(message: str) -> Iterator[None]:
+    """Raises ValueError where the body uses a tensor that no capture has made, or another one that
+    has not ended."""
+    with _Refusing(message, _own.get()):
+        yield
 
 
 class _Refusing(TorchDispatchMode):
-    def __init__(self, message: str, start: int) -> None:
+    def __init__(self, message: str, own: int) -> None:
         super().__init__()
         self._message = message
-        self._start = start
+        self._own = own
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         for x in tree_leaves((args, kwargs)):
-            if isinstance(x, XLATensor2) and x.numel() and self._is_older(_XLAC.data_ptr(x)):
+            if isinstance(x, XLATensor2) and x.numel() and self._is_of_others(_XLAC.stamp_of(x)):
                 raise ValueError(self._message.format(f"{x.dtype} {list(x.shape)}"))
         return func(*args, **(kwargs or {}))
 
-    def _is_older(self, address: int) -> bool:
-        if address >= self._start or address in _constants:
-            return False
-        return not any(address in addresses for addresses in _made)
-
-
-def _next_address() -> int:
-    return _XLAC.data_ptr(_XLAC.from_jax(_a_value()))
-
-
-@functools.cache
-def _a_value() -> jax.Array:
-    return jax.device_put(np.zeros(1, np.float32))
+    def _is_of_others(self, number: int) -> bool:
+        return number == 0 or (number != self._own and number in _running)

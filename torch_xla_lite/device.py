@@ -18,7 +18,6 @@ import sys
 import threading
 import types
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -26,6 +25,7 @@ import torch
 from . import _XLAC
 from .autoload import NAME, NAMES
 from .lowering.base import untraced
+from .torch_hooks import moves
 
 # Checkpointing saves and restores the random state of a device only if this is true.
 _initialized = True
@@ -76,7 +76,11 @@ def _take_the_place_of(unloaded: Any) -> None:
     torch.jax = sys.modules[f"torch.{NAME}"] = sys.modules[__name__]  # type: ignore[attr-defined]
     torch.get_device_module.cache_clear()
     apply = torch.nn.Module._apply
-    torch.nn.Module._apply = _keeping_parameters(getattr(apply, "replaced", apply))  # type: ignore[method-assign]
+    torch.nn.Module._apply = moves.keeping_parameters(getattr(apply, "replaced", apply))  # type: ignore[method-assign]
+    torch.Tensor.data = moves.moving_data(torch.Tensor.data)  # type: ignore[assignment, misc]
+    # Of autoload.py; torch's own is that of the base class.
+    if "pin_memory" in vars(torch.Tensor):
+        del torch.Tensor.pin_memory
     if unloaded is not None and unloaded.seed_to_set is not None:
         manual_seed_all(unloaded.seed_to_set)
 
@@ -411,77 +415,3 @@ def _let_data_loaders_fork() -> None:
             original(self, loader)
 
     workers.__init__ = init  # type: ignore[method-assign]
-
-
-# --- modules --------------------------------------------------------------------------------------
-
-
-def _keeping_parameters(apply: Callable[..., torch.nn.Module]) -> Callable[..., torch.nn.Module]:
-    """A `Module._apply` that keeps Parameters the same objects when they move to or from jax.
-
-    An optimizer made before `model.to('jax')` holds the model's Parameters, so these must stay the
-    same objects, as for `model.cuda()`. torch would make new ones, because a jax tensor cannot be
-    assigned to the `.data` of a CPU tensor. The flag
-    torch.__future__.set_swap_module_params_on_conversion would help, but it changes load_state_dict
-    and every other conversion in the process. So only Parameters that change the device are swapped
-    here; torch's own `_apply` does everything else.
-    """
-
-    def _apply(
-        self: torch.nn.Module, fn: Callable[[torch.Tensor], torch.Tensor], recurse: bool = True
-    ) -> Any:
-        def convert(tensor: torch.Tensor) -> torch.Tensor:
-            return keep_parameter(self, tensor, fn(tensor), fn)
-
-        return apply(self, convert, recurse)
-
-    _apply.__doc__ = apply.__doc__
-    return _apply
-
-
-def keep_parameter(
-    module: torch.nn.Module,
-    tensor: torch.Tensor,
-    moved: torch.Tensor,
-    fn: Callable[[torch.Tensor], torch.Tensor],
-) -> torch.Tensor:
-    """`tensor` with the data of `moved` if it is a parameter of `module` that moved to or from jax;
-    else `moved`, which is `fn(tensor)`."""
-    if (
-        tensor.device.type != moved.device.type
-        and NAME in (tensor.device.type, moved.device.type)
-        # Not by their type: a module of TorchScript that was loaded has plain tensors.
-        and any(tensor is parameter for parameter in module._parameters.values())
-    ):
-        _swap(tensor, moved, fn)
-        return tensor
-    return moved
-
-
-def _swap(
-    parameter: torch.Tensor, moved: torch.Tensor, fn: Callable[[torch.Tensor], torch.Tensor]
-) -> None:
-    """Replaces the data of `parameter` by `moved`, and its gradient by `fn(gradient)`.
-
-    torch.utils.swap_tensors refuses if anything else refers to the data, such as a graph that is
-    still alive. Here a backward pass through that graph raises instead.
-    """
-    gradient = parameter.grad
-    parameter.grad = None  # moved separately, below
-    old = torch.nn.Parameter(moved, requires_grad=parameter.requires_grad)
-    hooks = parameter._backward_hooks, parameter._post_accumulate_grad_hooks
-    parameter._backward_hooks = parameter._post_accumulate_grad_hooks = None
-    torch._C._swap_tensor_impl(parameter, old)  # From here on `old` has the old data.
-    parameter._backward_hooks, parameter._post_accumulate_grad_hooks = hooks
-    if old.requires_grad:
-        place = moved.device
-        old.register_hook(lambda gradient: _refuse_gradient(place))
-    if gradient is not None:
-        parameter.grad = fn(gradient).requires_grad_(gradient.requires_grad)
-
-
-def _refuse_gradient(place: torch.device) -> None:
-    raise RuntimeError(
-        f"a parameter moved to {place} after the forward pass, so the backward pass cannot reach "
-        "it.\nMove the module before the forward pass, or after the backward pass:  model.to(...)"
-    )

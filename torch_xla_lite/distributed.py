@@ -439,7 +439,7 @@ def require_same_data(array: np.ndarray) -> None:
     Raises:
       RuntimeError: it differs.
     """
-    file, number, _ = program_lines.place()
+    file, number = program_lines.place()[:2]
     digest = hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
     shape = f"{array.dtype}[{','.join(map(str, array.shape))}]"
     what = f"a tensor {shape} on all devices at {file}:{number}"

@@ -77,7 +77,10 @@ class _Run:
             elif node.op == "output":
                 return self._load(node.args[0])
             else:
-                self._values[node] = self._call(node, number)
+                try:
+                    self._values[node] = self._call(node, number)
+                except UnsupportedNode as error:
+                    raise _located(error, node) from error.__cause__
         raise UnsupportedNode("the graph has no output")
 
     def _load(self, argument: Any) -> Any:
@@ -136,12 +139,12 @@ class _Run:
                 except registry.LoweringError as error:
                     if all(_has_numbers(x) for x in (*args, *outs)):
                         raise
-                    raise _unsupported(node, name) from error  # Lowerings may branch on sizes.
+                    raise _unsupported(name) from error  # Lowerings may branch on sizes.
             # A decomposition runs on tensors, whose sizes are numbers.
             if found is None and all(_has_numbers(x) for x in decomposition.tensors(args)):
                 found = decomposition.decompose(name, args, outs)
         if found is None:
-            raise _unsupported(node, name)
+            raise _unsupported(name)
         for described, result in zip(registry.flatten(example), found, strict=True):
             self._note_sizes(described, result)
         results = iter(found)
@@ -171,7 +174,8 @@ def dimension(size: Any, sizes: dict[Any, Any]) -> Any:
     combine = _EXPRESSIONS.get(type(expression).__name__)
     if combine is None:
         raise UnsupportedNode(
-            f"a size is {expression}, which is not an expression of the sizes of inputs"
+            f"a size is {expression}, which is no expression of the sizes of inputs: it depends on "
+            "values.\nCompute with all of these:  torch.where(condition, a, b)"
         )
     first, *others = (dimension(argument, sizes) for argument in expression.args)
     for other in others:
@@ -228,7 +232,7 @@ def _of_numbers(node: torch.fx.Node, args: Sequence[Any]) -> Any:
         return WrappedNumber(compute(*(_as_float(x) for x in args)))
     if target in _ARITHMETIC or are_known:
         return target(*args, **node.kwargs)
-    raise _unsupported(node, f"{getattr(target, '__name__', target)}")
+    raise _unsupported(f"{getattr(target, '__name__', target)}")
 
 
 def _as_number(value: Any) -> Any:
@@ -255,9 +259,16 @@ def _constant(value: Any) -> Any:
     return decomposition.as_array(value.cpu())
 
 
-def _unsupported(node: torch.fx.Node, name: str) -> UnsupportedNode:
+def _unsupported(name: str) -> UnsupportedNode:
+    return UnsupportedNode(
+        f"{name} has no lowering for all platforms and for sizes that are not known."
+    )
+
+
+def _located(error: UnsupportedNode, node: torch.fx.Node) -> UnsupportedNode:
+    """The error with the operation of its node, and the line of the program."""
+    name = node.target.name() if isinstance(node.target, torch._ops.OpOverload) else node.name
+    message = str(error) if str(error).startswith(name) else f"{name}: {error}"
     lines = (node.meta.get("stack_trace") or "").strip().splitlines()
     where = f"\nIn {' '.join(line.strip() for line in lines[-2:])}" if lines else ""
-    return UnsupportedNode(
-        f"{name} has no lowering for all platforms and for sizes that are not known.{where}"
-    )
+    return UnsupportedNode(f"{message}{where}")

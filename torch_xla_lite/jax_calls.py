@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import torch
+from jax import lax
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.autograd import forward_ad
 
@@ -334,7 +335,9 @@ def _no_operand() -> torch.Tensor:
 
 def _lowering(operands: list[jax.Array], program: int) -> list[jax.Array]:
     found = jax_programs.find(program)
-    return found(*operands[: len(found.operands)])
+    # Hides from XLA what a program filled, as arguments of jax.jit are: it ends the process when it
+    # divides integers by zero while it compiles.
+    return found(*lax.optimization_barrier(operands[: len(found.operands)]))
 
 
 def register() -> None:

@@ -89,7 +89,7 @@ def note_first_trace(fn: Callable) -> None:
     if _gone_from[place, name] != _MANY - 1:
         return
     _gone_from[place, name] += 1  # Once.
-    file, line, function = place
+    file, line, function = place[:3]
     warnings.warn_explicit(
         f"{function or 'the program'} calls the tenth new {name} here, and each is traced and "
         "compiled, because it captures arrays, or objects that may change.\n"

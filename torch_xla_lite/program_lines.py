@@ -1,23 +1,55 @@
 """The lines of the program: where it is, apart from the code of torch, jax and this package.
 
-file, line, function = program_lines.place()     # that needs a value now
+place = program_lines.place()     # that needs a value now
+str(place)     # "train.py:12 in step (read by torch.distributions.normal.Normal.__init__)"
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
+import sysconfig
+from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
+from typing import NamedTuple
 
 import jax
 import torch
 
-_LIBRARIES = tuple(f"{Path(file).parent}/" for file in (torch.__file__, jax.__file__, __file__))
+_TORCH = f"{Path(torch.__file__).parent}/"
+_LIBRARIES = (_TORCH, *(f"{Path(file).parent}/" for file in (jax.__file__, __file__)))
+# Where installed packages and Python's own are.
+_INSTALLED = tuple(
+    f"{folder}/" for folder in {*map(sysconfig.get_path, ("purelib", "platlib", "stdlib"))}
+)
 
-# Where the program is: file, line and function.
-Place = tuple[str, int, str]
+
+class Place(NamedTuple):
+    """Where the program is that needs a value.
+
+    Attributes:
+      file, line, function: of the innermost code outside torch, jax and this package.
+      caller: where the program called that code, if a package has it, such as `generate`.
+      reader: the function of torch that reads the value, if it is not that code.
+    """
+
+    file: str
+    line: int
+    function: str
+    caller: str = ""
+    reader: str = ""
+
+    def __str__(self) -> str:
+        if not self.file:
+            return ""
+        text = f"{self.file}:{self.line} in {self.function}"
+        caller = f" (called at {self.caller})" if self.caller else ""
+        return text + caller + (f" (read by {self.reader})" if self.reader else "")
 
 
+@functools.cache
 def is_library(file: str) -> bool:
     """Whether the code of a file is that of torch, jax, this package, or Python's own machinery."""
     return file.startswith((*_LIBRARIES, "<frozen")) or file == contextlib.__file__
@@ -25,10 +57,29 @@ def is_library(file: str) -> bool:
 
 def place() -> Place:
     """Where the program is that needs a value now; outside torch, jax and this package."""
-    frame = sys._getframe(1)
-    while frame is not None:
+    reader = ""
+    frames = _frames(sys._getframe(1))
+    for frame in frames:
         file = frame.f_code.co_filename
         if not is_library(file):
-            return file, frame.f_lineno, frame.f_code.co_name
-        frame = frame.f_back  # type: ignore[assignment]
-    return "", 0, ""
+            caller = _caller(frames) if file.startswith(_INSTALLED) else ""
+            return Place(file, frame.f_lineno, frame.f_code.co_name, caller, reader)
+        if not reader and file.startswith(_TORCH):
+            name = getattr(frame.f_code, "co_qualname", frame.f_code.co_name)
+            reader = f"{frame.f_globals.get('__name__', 'torch')}.{name}"
+    return Place("", 0, "")
+
+
+def _frames(frame: FrameType | None) -> Iterator[FrameType]:
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def _caller(frames: Iterator[FrameType]) -> str:
+    """The first of the frames that is the program's own, and no package's."""
+    for frame in frames:
+        file = frame.f_code.co_filename
+        if not is_library(file) and not file.startswith(_INSTALLED):
+            return f"{file}:{frame.f_lineno} in {frame.f_code.co_name}"
+    return ""

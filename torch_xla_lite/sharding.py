@@ -153,6 +153,7 @@ def shard_module(
     tensors = [*module.named_parameters(), *module.named_buffers()]
     if jax.process_count() > 1:
         _take_values_of_first_process([tensor for _, tensor in tensors])
+    _warn_of_unused(rules, [name for name, _ in tensors])
     for name, tensor in tensors:
         shard_(tensor, *spec_in_module(name, tensor, rules, fsdp=fsdp))
         if tensor.requires_grad and tensor.is_leaf:
@@ -160,6 +161,16 @@ def shard_module(
     if fsdp is not None:
         keep_batch(module, fsdp)
     return module
+
+
+def _warn_of_unused(rules: Sequence[Rule], names: Sequence[str]) -> None:
+    for pattern, _ in rules:
+        if not any(re.search(pattern, name) for name in names):
+            warnings.warn(
+                f"the rule {pattern!r} divides nothing: it is found in no name of a parameter or "
+                f"buffer, which are {', '.join(names[:8])}{', ...' if len(names) > 8 else ''}",
+                stacklevel=3,
+            )
 
 
 def spec_in_module(

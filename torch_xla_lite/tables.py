@@ -62,8 +62,8 @@ def _wrapped(start: str, text: str) -> list[str]:
 
 
 def short_path(line: str) -> str:
-    """A place in a program, without the folder that the process is in."""
-    return line.removeprefix(f"{os.getcwd()}/")
+    """Places in a program, without the folder that the process is in."""
+    return line.replace(f"{os.getcwd()}/", "")
 
 
 def _row(tag: str, cells: Sequence[str]) -> str:

@@ -268,7 +268,7 @@ class TorchFunction:
         def run(tensors: Sequence[torch.Tensor]) -> Any:
             values, others = iter(tensors), iter(statics)
             leaves = [next(values) if marked else next(others) for marked in is_array]
-            with captured_tensors.refused(message, tensors):
+            with captured_tensors.refused(message):
                 return fn(*jax.tree.unflatten(tree, leaves))
 
         return run

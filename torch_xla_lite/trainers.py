@@ -13,9 +13,11 @@ lists, nothing is changed, and its own error remains.
 from __future__ import annotations
 
 import functools
+import importlib
 import os
 import sys
 import types
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +25,7 @@ import torch
 
 from . import after_import
 from .autoload import NAME, is_device_of_trainers
+from .torch_hooks.patches import Patch
 
 
 def register() -> None:
@@ -128,3 +131,103 @@ def _replace(name: str, original: Callable, changed: Callable) -> None:
         # Not by getattr, which would import what transformers imports late.
         if getattr(module, "__dict__", {}).get(name) is original:
             setattr(module, name, changed)
+
+
+def _telling(remedy: str, is_wanted: Callable[[Any], bool]) -> Callable[[Callable], Callable]:
+    """Makes a method that says when it moves a model from jax to another device.
+
+    Args:
+      is_wanted: whether an object was told to use the other device.
+    """
+
+    def make(method: Callable) -> Callable:
+        @functools.wraps(method)
+        def move(self: Any, *args: Any, **options: Any) -> Any:
+            model = (*args, *options.values(), getattr(self, "model", None))[0]
+            device = _device_of(model)
+            result = method(self, *args, **options)
+            if device == NAME != _device_of(model) and not is_wanted(self):
+                warnings.warn(
+                    f"{type(self).__name__} has moved the model from {NAME} to "
+                    f"{_device_of(model)}, where it will be trained.\nName the device:  {remedy}",
+                    stacklevel=3,
+                )
+            return result
+
+        return move
+
+    return make
+
+
+def _choosing_jax(choose: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Makes Lightning choose the strategy of the accelerator jax, and registers both."""
+    importlib.import_module(f"{__package__}.lightning")
+
+    @functools.wraps(choose)
+    def choose_strategy(self: Any) -> Any:
+        flag = self._accelerator_flag
+        name = flag if isinstance(flag, str) else getattr(flag, "name", str)()
+        return name if name == NAME else choose(self)
+
+    return choose_strategy
+
+
+def _taking_jax(get_max_memory: Callable) -> Callable:
+    """Makes accelerate take a size for jax, which comes first, as other accelerators do."""
+
+    @functools.wraps(get_max_memory)
+    def get(max_memory: dict[Any, Any] | None = None) -> dict[Any, Any]:
+        if not max_memory or NAME not in max_memory:
+            return get_max_memory(max_memory)
+        # The only one that has a name and not a number.
+        named = get_max_memory({"mps" if k == NAME else k: v for k, v in max_memory.items()})
+        return {NAME if k == "mps" else k: v for k, v in named.items()}
+
+    return get
+
+
+def _device_of(model: Any) -> str | None:
+    parameters = model.parameters() if isinstance(model, torch.nn.Module) else ()
+    return next((parameter.device.type for parameter in parameters), None)
+
+
+_VARIABLE = f"export ACCELERATE_TORCH_DEVICE={NAME}"
+_MOVES = "moves a model from jax to the CPU, and does not say so"
+PATCHES = (
+    Patch(
+        "transformers.trainer",
+        "Trainer._move_model_to_device",
+        _MOVES,
+        _telling(_VARIABLE, lambda trainer: trainer.args.use_cpu),
+    ),
+    Patch(
+        "accelerate.accelerator",
+        "Accelerator.prepare_model",
+        _MOVES,
+        _telling(_VARIABLE, lambda accelerator: getattr(accelerator.state, "_cpu", False)),
+    ),
+    Patch(
+        "accelerate.utils.modeling",
+        "get_max_memory",
+        "refuses jax in the sizes of devices: infer_auto_device_map(model, {'jax': '8GB'})",
+        _taking_jax,
+    ),
+    *(
+        patch
+        for package in ("lightning.pytorch", "pytorch_lightning")
+        for patch in (
+            Patch(
+                f"{package}.strategies.single_device",
+                "SingleDeviceStrategy.model_to_device",
+                _MOVES,
+                _telling(f'Trainer(accelerator="{NAME}")', lambda _: False),
+            ),
+            Patch(
+                f"{package}.trainer.connectors.accelerator_connector",
+                "_AcceleratorConnector._choose_strategy",
+                "chooses the CPU for an accelerator that it does not know",
+                _choosing_jax,
+            ),
+        )
+    ),
+)

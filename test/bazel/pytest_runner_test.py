@@ -75,7 +75,7 @@ def test_a_file_that_is_skipped_passes_and_says_why(tmp_path: Path, skip: str):
     assert (result.returncode, "no_such_library" in result.stdout.splitlines()[-1]) == (0, True)
 
 
-def test_a_lowering_that_is_missing_is_named_though_the_test_passes(tmp_path: Path):
+def test_a_lowering_that_is_missing_is_an_error_though_the_test_passes(tmp_path: Path):
     for folder in (tmp_path / "torch_xla_lite", tmp_path / "torch_xla_lite" / "lowering"):
         folder.mkdir()
         (folder / "__init__.py").touch()
@@ -85,7 +85,7 @@ def test_a_lowering_that_is_missing_is_named_though_the_test_passes(tmp_path: Pa
         "    except ImportError: pass\n"
     )
     result = _run(tmp_path, PYTHONPATH=f"{tmp_path}:{os.getcwd()}")
-    assert (result.returncode, "1 passed" in result.stdout) == (0, True)
+    assert (result.returncode, "1 passed" in result.stdout) == (1, True)
     assert result.stdout.splitlines()[-1].endswith('in its BUILD file: "sort"')
 
 

@@ -51,6 +51,7 @@ _TABLE = [
     ("torch_xla_lite/lowering", ["__init__.py"]),
     # The Python half of the runtime, the device's interface, the whole package.
     (_PACKAGE, ["after_import.py", "autoload.py", "program_lines.py", "startup"]),
+    (_PACKAGE, ["torch_hooks/patches.py"]),
     (_PACKAGE, ["program_history.py", "thread_settings.py"]),
     (_PACKAGE, ["compiler/__init__.py", "distributed.py", "torch_hooks/__init__.py"]),
     (
@@ -65,13 +66,16 @@ _TABLE = [
             "compiler/private_folder.py",
             "compiler/progress.py",
             "compiler/stored_values.py",
+            "safetensors.py",
             "thread_settings.py",
+            "torch_hooks/moves.py",
+            "torch_hooks/parallel.py",
             "compiler/words.py",
         ],
     ),
     (_PACKAGE, ["compiler/compilation_cache.py", "compiler/foreign_code.py"]),
-    (_PACKAGE, ["debug/graph_differences.py", "compiler/index_errors.py"]),
-    (_PACKAGE, ["compiler/graph_errors.py", "debug/new_graphs.py"]),
+    (_PACKAGE, ["debug/graph_differences.py", "compiler/graph_errors.py"]),
+    (_PACKAGE, ["compiler/index_errors.py", "debug/new_graphs.py"]),
     (
         _PACKAGE,
         [
@@ -87,7 +91,9 @@ _TABLE = [
         [
             "compiler/compiler.py",
             "torch_hooks/graph_cuts.py",
+            "debug/comparison.py",
             "debug/graph_view.py",
+            "debug/times.py",
             "torch_hooks/meta_functions.py",
         ],
     ),

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import torch_xla_lite
+from test.models import libraries
 from test.python import programs
 from torch_xla_lite import autoload
 
@@ -47,6 +48,7 @@ def run(program: str, **variables: str) -> list[str]:
         "torch.jax.synchronize()",
         "from torch.jax import is_available; assert is_available()",
         "assert torch.jax.device_count() == 1",
+        "assert torch.ones(2).pin_memory().is_pinned()",
     ],
 )
 def test_the_first_use_of_the_name_loads_the_package(use):
@@ -88,6 +90,44 @@ file.seek(0)
 print(torch.load(file, map_location="jax").device)
 """
     assert run(program) == ["jax:0"]
+
+
+def test_a_file_of_safetensors_can_be_loaded_to_the_device(tmp_path: Path):
+    program = f"""
+from safetensors.torch import load_file, save_file
+save_file({{"a": torch.ones(2)}}, {str(tmp_path / "a")!r})
+print(load_file({str(tmp_path / "a")!r})["a"].device, is_loaded())
+print(load_file({str(tmp_path / "a")!r}, device="jax")["a"].device)
+"""
+    assert run(program) == ["cpu", "False", "jax:0"]
+
+
+@pytest.mark.parametrize("option", ["jax", "cpu"])
+def test_lightning_loads_the_package_for_the_name_alone(option: str):
+    libraries.require("lightning.pytorch")
+    program = f"""
+sys.path.append({str(Path(libraries.__file__).parent)!r})
+import libraries
+trainer = libraries.require("lightning.pytorch").Trainer(
+    accelerator={option!r}, logger=False, enable_checkpointing=False)
+print("->", trainer.strategy.root_device.type, is_loaded())
+"""
+    assert run(program)[-2:] == [option, str(option == "jax")]
+
+
+def test_a_file_of_tensors_on_jax_names_the_remedy_where_the_device_has_no_name(tmp_path: Path):
+    torch.save(torch.ones(2, device="jax"), tmp_path / "x.pt")
+    program = f"""
+try:
+    torch.load({str(tmp_path / "x.pt")!r})
+except RuntimeError as error:
+    print("map_location='cpu'" in str(error))
+print(torch.load({str(tmp_path / "x.pt")!r}, map_location="cpu").tolist())
+import torch_xla_lite
+print(torch.load({str(tmp_path / "x.pt")!r}).device)
+"""
+    lines = run(program, TORCH_XLA_LITE_AUTOLOAD="0")
+    assert lines == ["True", "[1.0,", "1.0]", "jax:0"]
 
 
 def test_who_took_the_module_before_has_the_functions_of_the_package():
@@ -199,7 +239,7 @@ def test_the_names_are_those_of_the_device_module():
         for name, value in vars(module).items()
         if not name.startswith("_") and inspect.getmodule(value) is module
     }
-    internal = {"keep_parameter", "register", "sync"}
+    internal = {"register", "sync"}
     assert own - internal | {"Stream", "default_stream"} == set(autoload.NAMES)
     assert dir(torch.jax) == list(autoload.NAMES)
 

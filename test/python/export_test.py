@@ -174,6 +174,28 @@ def test_sizes_that_a_lowering_must_know_are_refused_with_the_line():
         exported(Patches(), torch.randn(1, 3, 6, 6), dynamic_shapes=sizes)
 
 
+DATA_DEPENDENT = {
+    "nonzero": lambda x: torch.nonzero(x),
+    "index.Tensor": lambda x: x[x > 0],
+    "_unique2": lambda x: torch.unique(x),
+    "masked_select": lambda x: torch.masked_select(x, x > 0),
+    "repeat_interleave.Tensor": lambda x: torch.repeat_interleave(x, (x > 0).long()),
+}
+
+
+@pytest.mark.parametrize("name", DATA_DEPENDENT)
+def test_an_operation_whose_size_depends_on_values_is_refused_with_its_line(name: str):
+    class Function(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return DATA_DEPENDENT[name](x)
+
+    with pytest.raises(
+        UnsupportedNode,
+        match=rf"^aten::{name}: a size is u0.*\n.*torch.where.*\nIn File .*_test.py",
+    ):
+        exported(Function(), torch.randn(4))
+
+
 @pytest.mark.parametrize("name", ["cholesky", "inv", "solve"])
 def test_a_factorisation_that_fails_is_not_finite(name: str):
     class Factor(nn.Module):

@@ -3,7 +3,9 @@
 import gc
 import math
 import subprocess
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import jax
 import numpy as np
@@ -151,7 +153,38 @@ def test_passed_checks_are_forgotten_without_a_read():
         torch_xla_lite.sync()
     x.tolist()
     gc.collect()
-    assert len(index_errors._pending) == 0
+    assert len(index_errors._of_this_thread.checks) == 0
+
+
+def test_the_error_of_a_thread_is_raised_there_and_nowhere_else():
+    ran, read = threading.Event(), threading.Event()
+
+    def run() -> list[list[float]]:
+        rows = X.jax()[BAD.jax()]
+        torch_xla_lite.sync()
+        torch_xla_lite._XLAC.to_jax(rows).block_until_ready()
+        ran.set()
+        read.wait()
+        return rows.tolist()
+
+    with ThreadPoolExecutor(1) as pool:
+        rows = pool.submit(run)
+        ran.wait()
+        assert (X.jax() + 1).sum().item() == 78
+        read.set()
+        with pytest.raises(IndexError):
+            rows.result()
+
+
+def test_threads_read_valid_rows_at_once():
+    """A list of all threads was changed by one while another read it."""
+
+    def work(row: int) -> float:
+        index = torch.tensor([1, row]).jax()
+        return sum(X.jax()[index].sum().item() for _ in range(100))
+
+    with ThreadPoolExecutor(3) as pool:
+        assert list(pool.map(work, range(3))) == [2800, 4400, 6000]
 
 
 PROGRAM = """
@@ -209,9 +242,24 @@ def segments_gradient(data: torch.Tensor, reduce: str, unsafe: bool, **sizes) ->
 MATRIX = torch.ones(2, 2, device="jax")
 PIVOTS = torch.tensor([1, 3], dtype=torch.int32, device="jax")
 VALUES = {
-    "multinomial": (lambda: tensor(0.5, -1.0).multinomial(1), "element < 0"),
+    "multinomial": (
+        lambda: tensor(0.5, -1.0).multinomial(1),
+        r"element < 0 \(in aten::multinomial\)\n",
+    ),
     "multinomial of NaN": (lambda: tensor(0.5, math.nan).multinomial(1), "`nan`"),
     "multinomial of infinity": (lambda: tensor(0.5, math.inf).multinomial(1), "`inf`"),
+    "multinomial with replacement": (
+        lambda: tensor(0.5, -1.0).multinomial(2, True),
+        r"encountering probability entry < 0\) \(in aten::multinomial\)\n[^\n]*$",
+    ),
+    "multinomial of infinity, with replacement": (
+        lambda: tensor(0.5, math.inf).multinomial(2, True),
+        r"entry = infinity or NaN\) \(in aten::multinomial\)\n[^\n]*$",
+    ),
+    "an assertion": (
+        lambda: torch._assert_async(tensor(0.0), "wrong") or tensor(1.0) + 1,
+        r"wrong \(in aten::_assert_async\)",
+    ),
     "multinomial of zeros": (lambda: tensor(0.0, 0.0).multinomial(1, True), "probabilities <= 0"),
     "bernoulli": (lambda: tensor(0.5, 1.5).bernoulli(), "p_in >= 0 && p_in <= 1"),
     "bernoulli_": (lambda: tensor(1.0).bernoulli_(tensor(math.nan)), "p_in >= 0 && p_in <= 1"),
@@ -261,6 +309,33 @@ def test_values_that_the_cpu_refuses_raise(op, message, mode):
             op().tolist()
     finally:
         torch_xla_lite._XLAC.set_compile_when("first")
+
+
+NOTHING = torch.zeros(3, 0, dtype=torch.int64)
+ZERO = torch.zeros(1, 1, dtype=torch.int64)
+WITHOUT_ELEMENTS = {
+    "remainder": lambda x, i: x % ZERO.to(x.device),
+    "fmod": lambda x, i: torch.fmod(x, ZERO.to(x.device)),
+    "floor_divide": lambda x, i: x // ZERO.to(x.device),
+    "division that truncates": lambda x, i: torch.div(x, ZERO.to(x.device), rounding_mode="trunc"),
+    "index": lambda x, i: x[i],
+    "setitem": lambda x, i: x.index_put((i,), x[:2]),
+    "index_add": lambda x, i: x.index_add(0, i, x[:2]),
+    "index_copy": lambda x, i: x.index_copy(0, i, x[:2]),
+    "index_fill": lambda x, i: x.index_fill(0, i, 5),
+    "write through a mask": lambda x, i: x.index_put((x > 0,), x[0]),
+    "write of rows through a mask": lambda x, i: x.t().index_put((x[0] > 0,), x.t()),
+    "gradient of a mask": lambda x, i: torch.autograd.grad(
+        (leaf := x.float().requires_grad_())[leaf > 0].sum(), leaf
+    )[0],
+}
+
+
+@pytest.mark.parametrize("op", WITHOUT_ELEMENTS.values(), ids=WITHOUT_ELEMENTS.keys())
+def test_where_there_are_no_elements_no_divisor_and_no_index_is_bad(op):
+    wanted = op(NOTHING, BAD)
+    got = op(NOTHING.jax(), BAD.jax()).cpu()
+    assert (got.shape, got.dtype) == (wanted.shape, wanted.dtype)
 
 
 def test_a_sorter_that_is_no_permutation_raises():

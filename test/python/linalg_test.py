@@ -161,6 +161,20 @@ def test_a_matrix_with_nan_gives_nan_where_it_does_on_the_cpu(name, where, dtype
     torch.testing.assert_close(got.cpu(), wanted, equal_nan=True)
 
 
+@pytest.mark.parametrize("decompose", [torch.linalg.eigvalsh, torch.linalg.eigh])
+@pytest.mark.parametrize("size", [1, 2, 3, 25, 26])
+def test_eigenvalues_of_nan_raise_where_they_do_on_the_cpu(size, decompose):
+    def outcome(device: str) -> list[bool]:
+        x = torch.full((size, size), NAN, device=device)
+        try:
+            values = decompose(x)
+            return (values if isinstance(values, torch.Tensor) else values[0]).isnan().tolist()
+        except torch.linalg.LinAlgError:
+            return []
+
+    assert outcome("jax") == outcome("cpu")
+
+
 def failing_at(order: int) -> torch.Tensor:
     """[4, 4]; the leading minors from that order on are not positive, or all are if it is 0."""
     x = torch.eye(4) + 0.1

@@ -1,9 +1,10 @@
 """Random numbers on jax: reproducible, independent of the CPU's, rightly distributed."""
 
+import jax
 import pytest
 import torch
 
-import torch_xla_lite  # noqa: F401  device jax
+import torch_xla_lite
 
 
 def draw(count=8, **options):
@@ -22,6 +23,26 @@ def test_another_seed_gives_other_numbers():
     first = draw()
     torch.manual_seed(6)
     assert draw() != first
+
+
+@pytest.mark.parametrize("generator", ["rbg", "threefry2x32"])
+@pytest.mark.parametrize("is_partitionable", [True, False])
+def test_what_draws_nothing_is_interpreted_whatever_generator_jax_has(generator, is_partitionable):
+    with jax.default_prng_impl(generator), jax.threefry_partitionable(is_partitionable):
+        done = {}
+        for mode in ("repeated", "first"):
+            torch_xla_lite._XLAC.clear_cache()  # Its programs draw with the generator of before.
+            torch_xla_lite._XLAC.set_compile_when(mode)
+            torch_xla_lite.debug.reset_metrics()
+            torch.manual_seed(3)
+            assert (torch.ones(4, device="jax")[:3] * 2).tolist() == [2, 2, 2]
+            counts = torch_xla_lite.debug.metrics()
+            assert counts["interpretations"] == (mode == "repeated")
+            noise, places = torch.randn(5, device="jax"), torch.randperm(6, device="jax")
+            mask = torch.nn.functional.dropout(torch.ones(9, device="jax"))
+            done[mode] = [draw(7), *(x.tolist() for x in (noise, places, mask))]
+    torch_xla_lite._XLAC.clear_cache()
+    assert done["repeated"] == done["first"]
 
 
 def test_each_draw_is_another():

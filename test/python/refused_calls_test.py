@@ -48,6 +48,8 @@ MIXED = {
     "index_put_": lambda a, b: a.clone().index_put_((rows(a),), b, accumulate=True),
     "setitem": lambda a, b: a.clone().__setitem__(rows(a), b),
     "put": lambda a, b: a.put(rows(a), b[0]),
+    "complex": torch.complex,
+    "polar": torch.polar,
     "cross": lambda a, b: torch.linalg.cross(a[:, [0, 1, 1]], b[:, [0, 1, 1]]),
 }
 

@@ -1,15 +1,13 @@
 """A graph gives one answer for special values, whether it is interpreted or compiled."""
 
 import itertools
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 import torch
 
 from bazel.pytest_plugin import mostly_nightly
-from scripts import op_coverage
-from test.python import tiers
+from test.python import database, tiers
 from torch_xla_lite import _XLAC, debug
 
 # Squares of these floats are finite. None is subnormal: compiled graphs take those for zero. Nor is
@@ -74,82 +72,27 @@ def _compiles_nothing_that_comes_back():
     _XLAC.set_compile_when("first")
 
 
-def special_samples(op: Any, dtype: torch.dtype) -> Iterator[list[Any]]:
-    """For each of two samples: the sample with each special value in the place of every fifth
-    element, and with special values alone."""
-    job = op_coverage.Job(op.name, "forward", str(dtype).removeprefix("torch."))
-    for sample in op_coverage._samples(op, job, limit=2):
-        cases = [((value,), 5) for value in VALUES[dtype]]
-        yield [_with_values(sample, dtype, *case) for case in (*cases, (VALUES[dtype], 1))]
-
-
-def _with_values(sample: Any, dtype: torch.dtype, values: tuple, step: int) -> Any:
-    number = itertools.count()
-
-    def change(value: Any) -> Any:
-        is_changed = isinstance(value, torch.Tensor) and value.layout == torch.strided
-        if not is_changed or value.dtype != dtype:
-            return value
-        result = value.detach().clone(memory_format=torch.contiguous_format)
-        places = result.view(-1)[::step]
-        begin = 3 * next(number)  # Another one for each operand.
-        repeated = itertools.islice(itertools.cycle(values), begin, begin + len(places))
-        places.copy_(torch.tensor([*repeated], dtype=dtype))
-        return result
-
-    return sample.transform(change)
-
-
-def run(op: Any, sample: Any) -> tuple[Any, bool]:
-    """What the op gives, and whether all of it was interpreted."""
-    debug.reset_metrics()
-    torch.manual_seed(0)
-    try:
-        on_jax = sample.transform(op_coverage._on_jax)
-        if on_jax.kwargs.get("device") == "cpu":
-            on_jax.kwargs["device"] = "jax"
-        result = op_coverage._to_cpu(op_coverage._forward(op, on_jax, None))
-    except Exception as error:
-        result = type(error)
-    metrics = debug.metrics()
-    return result, metrics["interpretations"] > 0 and metrics["compiles"] == 0
-
-
-def compare(op: Any, dtype: torch.dtype) -> tuple[int, list[str]]:
+def compare(name: str, dtype: torch.dtype) -> tuple[int, list[str]]:
     """How many calls were compared, and what differs."""
-    count, differences = 0, []
-    for samples in special_samples(op, dtype):
-        _XLAC.clear_cache()
-        _XLAC.set_compile_when("repeated")
-        interpreted = []
-        for sample in samples:
-            interpreted.append(run(op, sample))
-            if isinstance(interpreted[-1][0], type):  # It was compiled for its error.
-                _XLAC.clear_cache()
-        _XLAC.set_compile_when("first")
-        for sample, (wanted, is_interpreted) in zip(samples, interpreted, strict=True):
-            if not is_interpreted:
-                continue
+    call, count, differences = database.Call(database.ops()[name]), 0, []
+    for one in database.samples(call.op, dtype, 2):
+        samples = [*database.special(one, dtype, VALUES[dtype])]
+        first = database.interpreted(call, samples)
+        kept = [x for x, found in zip(samples, first, strict=True) if found.is_interpreted]
+        wanted = [found.result for found in first if found.is_interpreted]
+        for sample, got, other in zip(kept, database.compiled(call, kept), wanted, strict=True):
             count += 1
-            got, _ = run(op, sample)
-            try:
-                op_coverage._check(got, wanted, values=True)
-            except (op_coverage._Difference, AssertionError, RuntimeError) as error:
-                differences.append(f"{sample}: compiled {got}, interpreted {wanted}: {error}")
+            if text := database.difference(sample, got, other):
+                differences.append(f"{sample}: compiled, not interpreted: {text}")
     return count, differences
-
-
-@pytest.fixture(scope="module")
-def database() -> dict[str, Any]:
-    return op_coverage._database()
 
 
 @pytest.mark.parametrize("dtype", VALUES, ids=str)
 @pytest.mark.parametrize("name", DAILY)
-def test_an_op_gives_one_answer(name: str, dtype: torch.dtype, database: dict[str, Any]):
-    if dtype not in database[name].dtypes:
+def test_an_op_gives_one_answer(name: str, dtype: torch.dtype):
+    if dtype not in database.ops()[name].dtypes:
         pytest.skip("torch's kernel does not compute it")
-    count, differences = compare(database[name], dtype)
+    count, differences = compare(name, dtype)
     assert differences == []
     # Errors, such as of division by zero, are those of the compiled graph.
     assert count > len(VALUES[dtype])
@@ -157,9 +100,9 @@ def test_an_op_gives_one_answer(name: str, dtype: torch.dtype, database: dict[st
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("dtype", VALUES, ids=str)
-def test_each_op_of_the_database_gives_one_answer(dtype: torch.dtype, database: dict[str, Any]):
-    ops = {x: op for x, op in database.items() if dtype in op.dtypes and x not in ENDLESS}
-    compared = {name: compare(op, dtype) for name, op in ops.items()}
+def test_each_op_of_the_database_gives_one_answer(dtype: torch.dtype):
+    names = [x for x, op in database.ops().items() if dtype in op.dtypes and x not in ENDLESS]
+    compared = {name: compare(name, dtype) for name in names}
     different = {name: found[0] for name, (_, found) in compared.items() if found}
     assert {name: text for name, text in different.items() if name not in _MAY_DIFFER} == {}
     assert sum(count > 0 for count, _ in compared.values()) >= NUM_COMPARED[dtype]

@@ -3,6 +3,7 @@
 import copy
 import gc
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import jax
@@ -478,6 +479,28 @@ def test_a_module_may_keep_what_it_made_in_an_earlier_capture():
     fn, _ = to_jax(Caching())
     assert fn({}, {}, jnp.ones(2))[0].tolist() == [0, 2]
     assert fn({}, {}, jnp.ones((1, 2)))[0].tolist() == [[0, 2]]
+
+
+def test_a_tensor_that_another_thread_makes_during_a_capture_is_none_of_it():
+    with ThreadPoolExecutor(1) as other:
+
+        def function(x: torch.Tensor) -> torch.Tensor:
+            made.append(other.submit(torch.full, (2,), 3.0, device="jax").result())
+            return x + 1
+
+        made: list[torch.Tensor] = []
+        assert call_torch(function, jnp.ones(2)).tolist() == [2, 2]
+    with pytest.raises(ValueError, match="uses a tensor on jax"):
+        call_torch(lambda x: x * made[0], jnp.ones(2))
+
+
+def test_what_a_capture_that_has_not_ended_makes_is_refused_in_another_one():
+    def outer(x: torch.Tensor) -> torch.Tensor:
+        own = torch.arange(2.0, device="jax")
+        return call_jax(lambda a: call_torch(lambda y: y * own, a), x)
+
+    with pytest.raises(ValueError, match="uses a tensor on jax"):
+        call_torch(outer, jnp.ones(2))
 
 
 def test_an_array_that_a_function_of_jax_captures_is_a_constant():

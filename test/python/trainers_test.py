@@ -64,11 +64,59 @@ def test_lightning_trains_on_jax_like_on_the_cpu(lightning, tmp_path):
     torch.testing.assert_close(model.layer.weight.cpu(), expected.layer.weight)
 
 
-def test_lightning_finds_the_device_by_name(lightning, tmp_path):
-    import torch_xla_lite.lightning  # noqa: F401
-
-    model, _ = fitted(lightning, tmp_path, accelerator="jax", strategy="jax")
+@pytest.mark.parametrize("options", [{}, {"strategy": "jax"}, {"precision": "bf16-mixed"}])
+def test_lightning_finds_the_device_by_name(lightning, tmp_path, options):
+    model, trainer = fitted(lightning, tmp_path, accelerator="jax", **options)
     assert model.place == "jax"
+    assert type(trainer.strategy).__name__ == "JaxStrategy"
+
+
+def test_lightning_says_that_it_moves_a_model_from_the_device(lightning, tmp_path):
+    model, _ = fitted(lightning, tmp_path, accelerator="jax")
+    model.to("jax")
+    trainer = lightning.Trainer(
+        max_epochs=1, logger=False, enable_checkpointing=False, enable_progress_bar=False
+    )
+    with pytest.warns(UserWarning, match=r'from jax to cpu.*\n.*Trainer\(accelerator="jax"\)'):
+        trainer.fit(model, data())
+
+
+def test_accelerate_says_that_it_moves_a_model_from_the_device():
+    libraries.require("accelerate")
+    program = """
+import torch, torch_xla_lite, warnings
+from accelerate import Accelerator
+from accelerate.state import AcceleratorState
+def messages(**options):
+    AcceleratorState._reset_state(reset_partial_state=True)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        Accelerator(**options).prepare(torch.nn.Linear(2, 2).to("jax"))
+    return [str(warning.message) for warning in caught if "from jax" in str(warning.message)]
+(message,) = messages()
+assert "from jax to cpu" in message and "ACCELERATE_TORCH_DEVICE=jax" in message
+assert not messages(cpu=True)
+"""
+    run(program)
+
+
+@pytest.mark.nightly
+def test_the_trainer_says_that_it_moves_a_model_from_the_device():
+    libraries.require("transformers")
+    program = """
+import tempfile, torch, torch_xla_lite, warnings
+import libraries
+libraries.require("transformers")
+from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
+model = GPT2LMHeadModel(GPT2Config(
+    n_layer=1, n_head=2, n_embd=8, vocab_size=32, n_positions=16, bos_token_id=0, eos_token_id=0))
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    Trainer(model.to("jax"), TrainingArguments(tempfile.mkdtemp(), report_to=[]))
+messages = [str(warning.message) for warning in caught]
+assert any("from jax to cpu" in message for message in messages), messages
+"""
+    run_with("", program)
 
 
 @pytest.mark.parametrize(

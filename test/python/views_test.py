@@ -363,6 +363,22 @@ def test_a_write_through_an_unsafe_view_reaches_the_base():
     assert torch.equal(out.cpu(), torch.kron(a, b))
 
 
+UNSAFE = {
+    "unsafe_chunk": lambda x: x.unsafe_chunk(2),
+    "unsafe_split": lambda x: x.unsafe_split(2),
+    "unsafe_split_with_sizes": lambda x: x.unsafe_split_with_sizes([1, 3]),
+}
+
+
+@pytest.mark.parametrize("split", UNSAFE.values(), ids=UNSAFE)
+def test_the_parts_of_an_unsafe_split_share_memory_and_may_be_written_below_autograd(split):
+    base = torch.ones(4, device="jax", requires_grad=True) * 1
+    first, second = split(base)
+    first.add_(1)
+    assert base.tolist() == [*first.tolist(), *second.tolist()]
+    (3 * second).sum().backward()
+
+
 # --- inference mode -------------------------------------------------------------------------------
 
 VIEWS = {

@@ -17,7 +17,6 @@ graph with the same key.
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -148,8 +147,8 @@ def compile_graph(
       int32[n, 2]; it gives one array for each root.
 
     Raises:
-      RuntimeError: an op could not be lowered or compiled; the message names it and the line that
-        recorded it.
+      RuntimeError: calls could not be lowered or compiled; the message names the first, and the
+        line that recorded it.
     """
     calls, leaves = _parts(steps)
     mesh = _mesh(calls, leaves)
@@ -163,15 +162,9 @@ def compile_graph(
             "kept for the next run" if compilation_cache.is_on() else "",
         ),
     ):
-        try:
-            if is_shared:
-                distributed.require_same_program(description, graph.line)
-            program, graph.loaded = _program(calls, leaves, roots, description, mesh)
-        except Exception as error:
-            blamed = _blaming_a_call(error, calls, steps)
-            if blamed is None:
-                raise
-            raise blamed from error
+        if is_shared:
+            distributed.require_same_program(description, graph.line)
+        program, graph.loaded = _program(calls, leaves, roots, description, mesh)
         if mesh is not None:
             graph.placements = _placements(program.executables[0], mesh, calls, leaves, roots)
             graph.collectives = program.collectives
@@ -184,7 +177,9 @@ def compile_graph(
         function = communication.counting(function, program.gathered)
     waits = bool(program.foreign)
     if program.checks:
-        errors = [(calls[step].describe(message), error) for step, message, error in program.checks]
+        errors = [
+            (step, calls[step].describe(message), error) for step, message, error in program.checks
+        ]
         function = index_errors.reporting(function, errors)
         waits = waits or index_errors.immediate()
     if waits:
@@ -216,7 +211,11 @@ def _program(
             return program, True
     with on_mesh(mesh):
         options = target.compiler_options()
-    executables, storable = compilation_cache.compile_parts(graph_of_jax.parts, options)
+    try:
+        executables, storable = compilation_cache.compile_parts(graph_of_jax.parts, options)
+    except Exception as error:
+        suspects = [step for step, call in enumerate(calls) if call is not None]
+        raise graph_errors.explained(error, calls, suspects) from None
     # What partitioning adds is seen in the compiled text alone: custom calls, and collectives.
     hlo = hlo if mesh is None else executables[0].as_text()
     program = Program(
@@ -278,60 +277,10 @@ def _raising_with_source(
                 _XLAC.note_fallback(op)
             return results
         except Exception as error:
-            raise graph_errors.explained(error, calls, program.foreign) from None
+            suspects = [i for i, call in enumerate(calls) if call and call.op in program.foreign]
+            raise graph_errors.explained(error, calls, suspects) from None
 
     return run
-
-
-def _blaming_a_call(
-    error: Exception, calls: Sequence[Call | None], steps: Sequence[tuple]
-) -> Exception | None:
-    """The error of the first call that XLA refuses also apart from the others, if it has refused
-    the graph without naming an op."""
-    if hasattr(error, "_torch_xla_lite_op") or graph_errors.is_lack_of_memory(error):
-        return None
-    different: dict[str, tuple[Call, list[tuple]]] = {}
-    programs: dict[int, int] = {}
-    for call in filter(None, calls):
-        shapes = [
-            calls[step].outputs[output] if calls[step] else steps[step][:2]
-            for step, output in call.operands
-        ]
-        alone = dataclasses.replace(call, operands=[(i, 0) for i in range(len(shapes))])
-        leaves = [(*shape, False, placements.ONE_DEVICE) for shape in shapes]
-        different.setdefault(repr((alone.description(programs), leaves)), (alone, leaves))
-    return _first_refused(list(different.values()))
-
-
-def _first_refused(suspects: list[tuple[Call, list[tuple]]]) -> Exception | None:
-    """The error of the first of n calls that XLA refuses, by 2 log2(n) + 1 compilations."""
-    try:
-        _compile_apart(suspects)
-        return None
-    except Exception as error:
-        if graph_errors.is_lack_of_memory(error):
-            return None
-        if len(suspects) == 1:
-            call, _ = suspects[0]
-            return call.failure(f"{call.op}: {error}")
-    half = len(suspects) // 2
-    return _first_refused(suspects[:half]) or _first_refused(suspects[half:])
-
-
-def _compile_apart(suspects: Sequence[tuple[Call, list[tuple]]]) -> None:
-    """Compiles calls that have leaves of their own: each of them (call, its leaves)."""
-    steps: list[Call | None] = []
-    leaves: list[tuple] = []
-    roots: list[Root] = []
-    for call, of_call in suspects:
-        first = len(steps)
-        leaves += of_call
-        operands = [(first + i, 0) for i in range(len(of_call))]
-        steps += [*(None for _ in of_call), dataclasses.replace(call, operands=operands)]
-        last = len(steps) - 1
-        roots += [(last, i, None) for i, shape in enumerate(call.outputs) if shape is not None]
-    for part in tracing.lower_graph(steps, leaves, roots).parts:
-        part.compile(target.compiler_options())
 
 
 def _upload(array: np.ndarray) -> jax.Array:
@@ -356,6 +305,7 @@ class Compiler:
     load: the same if its program is on disk; otherwise None.
     start_compile: compiles a graph in another thread.
     can_interpret: whether kernels of the CPU can read the device's memory.
+    draws_threefry: whether lowerings draw the random numbers of csrc/kernels/threefry.h.
     note_interpreted: is told of a graph that was interpreted: the number of its ops, seconds, its
       structure, and a function that describes it.
     is_library: whether a file's code is no user's.
@@ -368,7 +318,8 @@ class Compiler:
     compile = staticmethod(compile_graph)
     load = staticmethod(_load_graph)
     start_compile = staticmethod(_start_compile)
-    can_interpret = staticmethod(target.has_threefry)
+    can_interpret = staticmethod(target.has_host_memory)
+    draws_threefry = staticmethod(target.has_threefry)
     note_interpreted = staticmethod(new_graphs.note_interpreted)
     is_library = staticmethod(program_lines.is_library)
     upload = staticmethod(_upload)

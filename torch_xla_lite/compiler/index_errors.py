@@ -4,8 +4,9 @@
     rows.sum().item()                                     # IndexError
 
 XLA cannot raise in the middle of a graph. So each graph with indices has one more result: which
-checks failed. It is read when the next value leaves the device (`item`, `cpu`, `tolist`,
-`torch.jax.synchronize`), for the graphs that have finished by then; nothing waits for it before.
+checks failed. The thread that ran the graph reads it when the next value leaves the device for it
+(`item`, `cpu`, `tolist`, `torch.jax.synchronize`), for the graphs that have finished by then;
+nothing waits for it before, and no other thread gets the error.
 Until then an index out of range reads the nearest element, and a write through one is left out.
 
     TORCH_XLA_LITE_CHECK_INDICES=1    each graph with indices is waited for and raises when it runs;
@@ -18,25 +19,33 @@ too few or too many values, masked_scatter, torch._assert_async, division of int
 
 from __future__ import annotations
 
-import builtins
 import collections
 import os
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import numpy as np
-import torch
 
 from ..startup import variables
+from . import graph_errors
 
 VARIABLE = "TORCH_XLA_LITE_CHECK_INDICES"
 
-# The message and the name of the exception.
-Error = tuple[str, str]
+# The step of the check, the message, and the name of the exception.
+Error = tuple[int, str, str]
 
-# Results of checks that are not yet read, oldest first, and their errors.
-_pending: collections.deque[tuple[jax.Array, Sequence[Error]]] = collections.deque()
+
+class _Pending(threading.local):
+    """Results of checks of the graphs that this thread ran and are not yet read, oldest first, and
+    their errors."""
+
+    def __init__(self) -> None:
+        self.checks: collections.deque[tuple[jax.Array, Sequence[Error]]] = collections.deque()
+
+
+_of_this_thread = _Pending()
 
 
 def enabled() -> bool:
@@ -55,7 +64,7 @@ def reporting(executable: Callable[..., list], errors: Sequence[Error]) -> Calla
     def run(*arguments: Any) -> list[jax.Array]:
         *results, failed = executable(*arguments)
         _forget_passed()
-        _pending.append((failed, errors))
+        _of_this_thread.checks.append((failed, errors))
         return results
 
     def run_and_wait(*arguments: Any) -> list[jax.Array]:
@@ -68,14 +77,16 @@ def reporting(executable: Callable[..., list], errors: Sequence[Error]) -> Calla
 
 def report() -> None:
     """Raises IndexError if a check failed in a graph that has run; each failure is raised once."""
-    while _pending and _pending[0][0].is_ready():
-        _raise_if(*_pending.popleft())
+    checks = _of_this_thread.checks
+    while checks and checks[0][0].is_ready():
+        _raise_if(*checks.popleft())
 
 
 def _forget_passed() -> None:
     """So that a program that reads no value does not collect results for ever."""
-    while _pending and _pending[0][0].is_ready() and not _any(_pending[0][0]):
-        _pending.popleft()
+    checks = _of_this_thread.checks
+    while checks and checks[0][0].is_ready() and not _any(checks[0][0]):
+        checks.popleft()
 
 
 def _any(failed: jax.Array) -> bool:
@@ -84,11 +95,8 @@ def _any(failed: jax.Array) -> bool:
 
 def _raise_if(failed: jax.Array, errors: Sequence[Error]) -> None:
     if _any(failed):
-        raised = [errors[i] for i in np.flatnonzero(np.asarray(failed))]
-        _, name = raised[0]
-        raise exception_class(name)("\n".join(message for message, _ in raised))
-
-
-def exception_class(name: str) -> type[Exception]:
-    """The class of an exception of Python, or of torch, such as `_LinAlgError`."""
-    return getattr(builtins, name, None) or getattr(torch._C, name)
+        steps, messages, names = zip(
+            *(errors[i] for i in np.flatnonzero(np.asarray(failed))), strict=True
+        )
+        error = graph_errors.exception_class(names[0])("\n".join(messages))
+        raise graph_errors.blaming(steps, error)

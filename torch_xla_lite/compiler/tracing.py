@@ -62,7 +62,7 @@ def lower_graph(
       mesh: the devices that the graph is for, if not for one.
 
     Raises:
-      RuntimeError: an op could not be lowered; it is marked by `graph_errors.blaming`.
+      RuntimeError: calls could not be lowered; `graph_errors.blaming` marks all that fail.
     """
     num_scalars = sum(call.num_scalars for call in calls if call is not None)
     by_ffi: list[str] = []
@@ -72,6 +72,7 @@ def lower_graph(
         by_ffi.clear()  # jax may trace this a second time.
         found.clear()
         failed: list[jax.Array] = []
+        errors: dict[int, Exception] = {}
         stored = _stored(calls)
         inputs = iter(arguments)
         scalars = Scalars.unpack(arguments[-1] if num_scalars else jnp.zeros((0, 2), np.int32))
@@ -82,11 +83,20 @@ def lower_graph(
                 continue
             operands = [results[step][output] for step, output in call.operands]
             with checks.collect(index_errors.enabled()) as of_call:
-                results.append(call.lower(operands, scalars, by_ffi))
+                try:
+                    results.append(call.lower(operands, scalars, by_ffi, number))
+                except Exception as error:
+                    if graph_errors.is_lack_of_memory(error):
+                        raise
+                    errors[number] = error
+                    # The other calls are traced all the same, to find all that fail.
+                    results.append([None if x is None else jnp.zeros_like(x) for x in call.outs])
             if number in stored:
                 results[-1] = [None if x is None else ffi.store(x) for x in results[-1]]
             failed += [lax.reshape(check.failed, (1,)) for check in of_call]
             found.extend((number, check.message, check.error.__name__) for check in of_call)
+        if errors:
+            raise graph_errors.blaming(errors, next(iter(errors.values())))
         values = [results[step][output] for step, output, _ in roots]
         return [*values, lax.concatenate(failed, 0)] if failed else values
 
@@ -196,15 +206,12 @@ class Call:
 
     def describe(self, message: str) -> str:
         """`message`, which op it is about, and the line that recorded the op."""
-        return graph_errors.with_sources(f"{message} (in {self.op})", [self.source])
-
-    def failure(self, message: str) -> Exception:
-        """The error if this call cannot be lowered or compiled."""
-        error = RuntimeError(graph_errors.with_sources(message, [self.source]))
-        return graph_errors.blaming(self.op, error)
+        # The message of an assertion names the op that needs it (lowering/composites.py).
+        where = "" if " (in aten::" in message else f" (in {self.op})"
+        return graph_errors.with_sources(f"{message}{where}", [self.source])
 
     def lower(
-        self, operands: list[jax.Array], scalars: Scalars, by_ffi: list[str]
+        self, operands: list[jax.Array], scalars: Scalars, by_ffi: list[str], step: int = -1
     ) -> list[jax.Array | None]:
         """Lowers the call while jax traces. Adds the op to `by_ffi` if it calls ATen's kernel."""
         outs = self.outs
@@ -213,11 +220,11 @@ class Call:
             with jax.named_scope(self._scope()), promotion.default_dtype(default_dtype(self.words)):
                 if self.op.startswith("write:"):
                     return [self._write_view(operands, own, outs)]
-                return self._lower(operands, own, outs, by_ffi)
+                return self._lower(operands, own, outs, by_ffi, step)
         except Exception as error:
             if graph_errors.is_lack_of_memory(error):
                 raise
-            raise self.failure(str(error)) from error
+            raise RuntimeError(graph_errors.with_sources(str(error), [self.source])) from error
 
     def _scope(self) -> str:
         """The name of its operations in traces: op and module, as far as that is known."""
@@ -235,7 +242,12 @@ class Call:
         return lax.convert_element_type(written, outs[0].dtype)
 
     def _lower(
-        self, operands: list[jax.Array], scalars: Scalars, outs: list[Any], by_ffi: list[str]
+        self,
+        operands: list[jax.Array],
+        scalars: Scalars,
+        outs: list[Any],
+        by_ffi: list[str],
+        step: int,
     ) -> list[jax.Array | None]:
         entry = registry.find(self.op)
         key = scalars.key() if entry is not None and entry.wants_key else None
@@ -255,7 +267,7 @@ class Call:
         note_gathered(self.op)
         lower = ffi.lower_by_ffi if target.has_host_memory() else host.lower_by_host
         words = argument_words(self.op, self.words)
-        return lower(self.op, words, operands, decoded.numbers, outs)
+        return lower(self.op, words, operands, decoded.numbers, outs, step=step)
 
 
 def _key(seed: jax.Array, offset: jax.Array) -> jax.Array:

@@ -8,7 +8,7 @@
     print(*torch_xla_lite.debug.explain_recompile(), sep="\\n")
     # train.py:31 in <module>: the first graph
     # train.py:31 in <module>: input 0 is float32[7,784], was float32[64,784] (interpreted)
-    print(torch_xla_lite.debug.report())      # seconds and executions of each graph
+    print(torch_xla_lite.debug.report())      # seconds and runs of each graph
     print(torch_xla_lite.debug.graph())       # what would run now
 
 With TORCH_XLA_LITE_IR_DEBUG=1 in the environment every recorded op remembers the line that recorded
@@ -19,18 +19,20 @@ Python stack for each op.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, TypedDict
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from .. import _XLAC, communication, edited_lowerings, placements
 from ..lowering.base import registry
 from ..startup import preflight, variables
 from ..tables import Table, short_path
-from . import new_graphs
+from . import new_graphs, times
 from .new_graphs import NewGraph
 
 if TYPE_CHECKING:
     import torch
 
+    from .comparison import Comparison
     from .graph_view import PendingGraph
 
 _WITH_LINES = ("TORCH_XLA_LITE_IR_DEBUG", "TORCH_XLA_LITE_CHECK_INDICES")
@@ -114,30 +116,67 @@ def explain_recompile() -> NewGraphs:
 
 
 def report() -> Report:
-    """A table of the graphs of this process, the most expensive first: what they cost to compile or
-    to load, how often they ran, and the line of the program that needed them first. Graphs that
-    were interpreted are added up for each line, with the seconds that they took to run; an op
-    that they run compiled has a row of its own for its compilation."""
-    executions = dict(enumerate(_XLAC.executions()))
-    new, interpreted = new_graphs.all_graphs(), new_graphs.interpreted()
-    rows = []
-    for graph in new:
-        program, count = "loaded" if graph.loaded else "compiled", executions.get(graph.number, 0)
-        rows.append((graph.seconds, program, graph.num_ops, count, graph.line))
-    for line in interpreted:
-        rows.append((line.seconds, "interpreted", line.num_ops, line.graphs, line.line))
-    rows.sort(key=lambda row: -row[0])
+    """A table of the time that the process spent on graphs since it started, the most expensive
+    ones first: of their runs, interpreted and compiled, and of compiling or loading them.
+
+    Graphs of one line of the program that have as many ops are one row. "until compiled" says why
+    a graph is interpreted: what its runs have cost and at which cost it is compiled, by the model
+    of costs, or that a compiled run is not faster. An op that interpreted graphs run compiled, such
+    as one with a lowering of the user, has rows of its own, with its name.
+
+    Example:
+      >>> torch_xla_lite.debug.report()
+      seconds  runs  graphs  ops         form  until compiled  line
+         1.90    60       1    3     compiled                  train.py:31 in step
+         0.31     1       1    3    compiling                  train.py:31 in step
+         0.02     8       1   46  interpreted   0.016 of 3 s   train.py:9 in load
+      1 compiled, 0 loaded from disk, 8 interpreted, 60 executions, 2.23 s
+    """
+    rows = times.rows()
+    new = new_graphs.all_graphs()
     loaded = sum(graph.loaded for graph in new)
+    parts = {graph.number for graph in new if graph.op}
+    executions = sum(
+        runs for number, (runs, _) in enumerate(_XLAC.executions()) if number not in parts
+    )
+    interpreted = sum(row.runs for row in rows if row.form == "interpreted")
     return Report(
         Table(
-            ("seconds", "program", "ops", "executions", "line"),
-            [(f"{row[0]:.2f}", *map(str, row[1:4]), short_path(row[4])) for row in rows],
-            f"{len(new) - loaded} compiled, {loaded} loaded from disk, "
-            f"{sum(line.graphs for line in interpreted)} interpreted, "
-            f"{sum(executions.values())} executions, "
-            f"{sum(row[0] for row in rows):.2f} s",
+            ("seconds", "runs", "graphs", "ops", "form", "until compiled", "line"),
+            [
+                (
+                    f"{row.seconds:.2f}",
+                    *map(str, (row.runs, row.graphs, row.num_ops)),
+                    row.form,
+                    row.missing,
+                    short_path(row.line),
+                )
+                for row in rows
+            ],
+            f"{len(new) - loaded} compiled, {loaded} loaded from disk, {interpreted} interpreted, "
+            f"{executions} executions, {sum(row.seconds for row in rows):.2f} s",
         )
     )
+
+
+def compare(function: Callable[..., Any], *args: Any) -> Comparison:
+    """Runs a function on the device and each of its operations on the CPU, too, and names the first
+    whose results differ, with the line of the program and the difference.
+
+    Each operation gets the same operands on both. Graphs are compiled, so that lowerings compute
+    them. Random operations are left out.
+
+    Args:
+      function: such as a step of training. Modules that it uses are on the device.
+      *args: its arguments; tensors are copied to the device.
+
+    Example:
+      >>> torch_xla_lite.debug.compare(model, images)
+      aten::gelu at net.py:9 in forward: 12 of 64 elements differ, most at [3]: 0.5 here, 2.0 on ...
+    """
+    from . import comparison  # Most programs do not compare.
+
+    return comparison.compare(function, *args)
 
 
 def use_lowerings(*ops: str) -> None:
@@ -230,6 +269,7 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "collectives",
+    "compare",
     "explain_recompile",
     "graph",
     "metrics",

@@ -21,7 +21,6 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 
-from .. import _XLAC
 from ..placements import Root
 from ..program_lines import Place, place
 from . import graph_differences
@@ -51,6 +50,8 @@ class NewGraph:
       seconds: for compiling it, for loading its program, or for the first run if it is interpreted.
       loaded: whether its program was on disk.
       number: of the executable; see _XLAC.executions.
+      structure: see compiler.compile_graph.
+      op: the only one, if an interpreted graph runs it compiled.
       interpreted: whether it has only been interpreted so far.
       placements: of its inputs and results, if its program is for a mesh (placements.py).
       collectives: (how many, bytes of their results for each device) by kind, of such a program.
@@ -62,6 +63,8 @@ class NewGraph:
     seconds: float = 0.0
     loaded: bool = False
     number: int = -1
+    structure: int | None = None
+    op: str = ""
     interpreted: bool = False
     placements: tuple[list[int], list[int]] | None = None
     collectives: dict[str, tuple[int, int]] = dataclasses.field(default_factory=dict)
@@ -120,16 +123,6 @@ class _History:
             del self._latest[known.structure]
 
 
-@dataclasses.dataclass
-class Interpreted:
-    """The graphs of one line of the program that ran without being compiled."""
-
-    line: str
-    graphs: int = 0
-    num_ops: int = 0  # of all of them
-    seconds: float = 0.0  # in all
-
-
 # Guards what follows: graphs may be compiled in the background.
 _lock = threading.Lock()
 _history = _History()
@@ -146,9 +139,11 @@ def timed(
 ) -> Iterator[NewGraph]:
     """Records a new graph with a program line, by default the one that runs, and the time that the
     body takes to compile or load it. Arguments as in compiler.compile_graph."""
-    file, line, function = of or place()
-    info = NewGraph(line=_text(file, line, function))
-    info.num_ops = sum(isinstance(step[0], str) for step in steps)
+    where = of or place()
+    ops = [step[0] for step in steps if isinstance(step[0], str)]
+    info = NewGraph(line=str(where), num_ops=len(ops), structure=structure)
+    if structure is None:
+        info.op = ops[-1]
     start = time.perf_counter()
     yield info
     info.seconds = time.perf_counter() - start
@@ -162,12 +157,12 @@ def timed(
     if is_many:
         # As if that line warned, so that Python shows it.
         warnings.warn_explicit(
-            f"{function} compiled its tenth graph here: {_cause(known, list(_history))}.\n"
+            f"{where.function} compiled its tenth graph here: {_cause(known, list(_history))}.\n"
             "See all new graphs:  "
             'print(*torch_xla_lite.debug.explain_recompile(), sep="\\n")',
             RecompilationWarning,
-            file,
-            line,
+            where.file,
+            where.line,
         )
 
 
@@ -176,21 +171,20 @@ def note_interpreted(
     seconds: float,
     structure: int,
     describe: Callable[[], tuple[list[tuple], list[Root]]],
-) -> None:
+) -> str:
     """Remembers that a new graph ran without being compiled; called by the bridge.
 
     Args:
       structure: see compiler.compile_graph.
       describe: gives its steps and roots.
+
+    Returns:
+      The line of the program.
     """
-    info = NewGraph(_text(*place()), num_ops=num_ops, seconds=seconds, interpreted=True)
+    info = NewGraph(str(place()), num_ops=num_ops, seconds=seconds, interpreted=True)
     with _lock:
         _history.add(_Known(structure, Graph(describe), info))
-
-
-def interpreted() -> Sequence[Interpreted]:
-    """The graphs that ran without being compiled, by line."""
-    return [Interpreted(_text(*row[:3]), *row[3:]) for row in _XLAC.interpreted_lines()]
+    return info.line
 
 
 def explain() -> list[NewGraph]:
@@ -205,7 +199,7 @@ def _cause(new: _Known, graphs: list[_Known]) -> str:
     before = itertools.takewhile(lambda known: known is not new, graphs)
     alike = [known.graph for known in before if (known.structure is None) == is_part]
     cause = graph_differences.cause(new.graph, alike)
-    op = f"{new.graph.ops[-1]}, which interpreted graphs run compiled: " if is_part else ""
+    op = f"{new.info.op}, which interpreted graphs run compiled: " if is_part else ""
     return op + cause
 
 
@@ -220,7 +214,3 @@ def reset() -> None:
     with _lock:
         _history.clear()
         _new_graphs_of.clear()
-
-
-def _text(file: str, line: int, function: str) -> str:
-    return f"{file}:{line} in {function}" if file else ""

@@ -102,15 +102,20 @@ def div(self: Operand, other: Operand, *, outs) -> jax.Array:
 def div_mode(self: Operand, other: Operand, *, rounding_mode: str | None, outs) -> jax.Array:
     if rounding_mode is None:
         return div(self, other, outs=outs)
-    _check_divisor(other, outs[0])
     a, b = _wide_pair(self, other, outs[0])
-    return divide_rounded(a, b, rounding_mode)
+    return divide_rounded(a, _checked(b, other, outs[0]), rounding_mode)
 
 
-def _check_divisor(divisor: Operand, out: jax.ShapeDtypeStruct) -> None:
-    """Python numbers were checked when the op was recorded (csrc/infer/numbers.h)."""
-    if is_integral(out.dtype) and isinstance(divisor, jax.Array) and divisor.dtype.kind in "biu":
+def _checked(b: jax.Array, divisor: Operand, out: jax.ShapeDtypeStruct) -> jax.Array:
+    """`b`, which is `divisor` in another dtype and shape, for integers with 1 in place of 0: XLA
+    ends the process when it divides constants by zero while it compiles."""
+    # What is empty divides nothing.
+    if not is_integral(out.dtype) or 0 in out.shape:
+        return b
+    # Python numbers were checked when the op was recorded (csrc/infer/numbers.h).
+    if isinstance(divisor, jax.Array) and divisor.dtype.kind in "biu":
         checks.not_zero(convert(divisor, out.dtype))
+    return lax.select(lax.eq(b, lax.full_like(b, 0)), lax.full_like(b, 1), b)
 
 
 def divide_rounded(a: jax.Array, b: jax.Array, rounding_mode: str) -> jax.Array:
@@ -152,8 +157,8 @@ def floor_divide(self: Operand, other: Operand, *, outs) -> jax.Array:
 
 @lower("aten::fmod.Tensor", "aten::fmod.Scalar", refuses_results="bc", divides="integers")
 def fmod(self: Operand, other: Operand, *, outs) -> jax.Array:
-    _check_divisor(other, outs[0])
-    return lax.rem(*_rounded_pair(self, other, outs[0]))
+    a, b = _rounded_pair(self, other, outs[0])
+    return lax.rem(a, _checked(b, other, outs[0]))
 
 
 @lower(
@@ -164,8 +169,8 @@ def fmod(self: Operand, other: Operand, *, outs) -> jax.Array:
     divides="integers",
 )
 def remainder(self: Operand, other: Operand, *, outs) -> jax.Array:
-    _check_divisor(other, outs[0])
     a, b = _rounded_pair(self, other, outs[0])
+    b = _checked(b, other, outs[0])
     rest = lax.rem(a, b)
     zero = lax.full_like(a, 0)
     other_sign = lax.bitwise_and(lax.ne(rest, zero), lax.ne(lax.lt(rest, zero), lax.lt(b, zero)))
@@ -427,12 +432,12 @@ def special_zeta(self: Operand, other: Operand, *, outs) -> jax.Array:
     return unary.zeta(*_rounded_pair(self, other, outs[0]))
 
 
-@lower("aten::complex")
+@lower("aten::complex", one_dtype="real imag")
 def complex_(real: jax.Array, imag: jax.Array, *, outs) -> jax.Array:
     return lax.complex(*(broadcast(x, outs[0].shape) for x in (real, imag)))
 
 
-@lower("aten::polar")
+@lower("aten::polar", one_dtype="abs angle")
 def polar(abs: jax.Array, angle: jax.Array, *, outs) -> jax.Array:
     r, phi = (broadcast(x, outs[0].shape) for x in (abs, angle))
     return lax.complex(lax.mul(r, lax.cos(phi)), lax.mul(r, lax.sin(phi)))

@@ -211,7 +211,11 @@ _assertions = threading.local()
 
 
 def assert_async(self: Tensor, assert_msg: str = "Expected Tensor to be nonzero") -> None:
-    """Recorded, as part of a chain whose end is kept: what nothing refers to is not computed."""
+    """Recorded, as part of a chain whose end is kept: what nothing refers to is not computed.
+
+    The message names an op that programs call (`describe` in compiler/tracing.py)."""
+    if " (in aten::" not in assert_msg:
+        assert_msg += " (in aten::_assert_async)"
     end = getattr(_assertions, "end", None)
     if end is None:
         end = torch.zeros((), device=self.device)
@@ -241,7 +245,8 @@ def bincount(self: Tensor, weights: Tensor | None = None, minlength: int = 0) ->
     else:
         message = (
             f"bincount: a value is not in [0, {minlength}). torch's result is longer if one is "
-            "above minlength; for that run the graph first:  torch_xla_lite.sync()"
+            "above minlength; for that run the graph first:  torch_xla_lite.sync() "
+            "(in aten::bincount)"
         )
         torch._assert_async(((self >= 0) & (self < minlength)).all(), message)
     if weights is None:
@@ -274,7 +279,7 @@ def _quantile(name: str) -> Callable[..., Tensor]:
     op = getattr(torch.ops.aten, name).default
 
     def quantile(self: Tensor, q: Tensor, *args: object, **kwargs: object) -> Tensor:
-        message = f"{name}() q values must be in the range [0, 1]"
+        message = f"{name}() q values must be in the range [0, 1] (in aten::{name})"
         torch._assert_async(((q >= 0) & (q <= 1)).all(), message)
         return op.decompose(self, q, *args, **kwargs)
 

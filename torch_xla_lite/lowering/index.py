@@ -43,7 +43,7 @@ def _check(x: jax.Array, indices: Indices) -> None:
         if index is not None and size == 0 and index.size > 0:
             raise Unsupported("an index for no elements: torch's kernel raises")
         if index is not None and index.dtype.kind != "b":
-            index_in_range(index, size, wraps=True)
+            _check_slices(x, index, size, wraps=True)
 
 
 @lower("aten::index.Tensor", shares="self=nothing")
@@ -55,8 +55,10 @@ def index(self: jax.Array, indices: Indices) -> jax.Array:
 
 @lower("aten::_unsafe_masked_index")
 def unsafe_masked_index(
-    self: jax.Array, mask: jax.Array, indices: Indices, fill: Operand
+    self: jax.Array, mask: jax.Array, indices: Indices, fill: Operand, *, outs
 ) -> jax.Array:
+    if not self.size:
+        return full(outs[0].shape, fill, self.dtype)
     taken = self.at[_key(indices)].get(mode="clip")
     return lax.select(broadcast(mask, taken.shape), taken, full(taken.shape, fill, taken.dtype))
 
@@ -163,8 +165,10 @@ def _put_by_mask(x: jax.Array, indices: Indices, values: jax.Array, accumulate: 
 def _ranks(mask: jax.Array) -> tuple[jax.Array, jax.Array]:
     """The position of each True element among all of them, in the shape of the mask, and their
     number."""
-    ends = lax.cumsum(convert(lax.reshape(mask, (mask.size,)), np.dtype(np.int64)))
-    return lax.reshape(lax.sub(ends, lax.full_like(ends, 1)), mask.shape), ends[-1]
+    ones = convert(lax.reshape(mask, (mask.size,)), np.dtype(np.int64))
+    ends = lax.cumsum(ones)
+    count = ends[-1] if mask.size else lax.reduce_sum(ones, (0,))
+    return lax.reshape(lax.sub(ends, lax.full_like(ends, 1)), mask.shape), count
 
 
 def _added(place: Any, values: jax.Array, **options: str) -> jax.Array:
@@ -178,6 +182,8 @@ def _added(place: Any, values: jax.Array, **options: str) -> jax.Array:
 def unsafe_masked_index_put_accumulate(
     self: jax.Array, mask: jax.Array, indices: Indices, values: jax.Array
 ) -> jax.Array:
+    if not self.size:
+        return self
     kept = lax.select(broadcast(mask, values.shape), values, lax.full_like(values, 0))
     return _added(self.at[_key(indices)], kept, mode="clip")
 
@@ -220,13 +226,19 @@ def _as_row(x: jax.Array) -> jax.Array:
     return x if x.ndim else lax.reshape(x, (1,))
 
 
+def _check_slices(x: jax.Array, index: jax.Array, size: int, *, wraps: bool = False) -> None:
+    """torch's kernels do not read the indices of slices without elements."""
+    if x.size:
+        index_in_range(index, size, wraps=wraps)
+
+
 def _over_slices(
     self: jax.Array, dim: int, index: jax.Array, source: jax.Array, update
 ) -> jax.Array:
     x = _as_row(self)
     source = _as_row(convert(source, self.dtype))
     dim = canonical_dim(dim, x.ndim)
-    index_in_range(index, x.shape[dim])
+    _check_slices(x, index, x.shape[dim])
     place = _slices(x, dim, index)
     return lax.reshape(update(place, source), self.shape)
 
@@ -251,7 +263,7 @@ def index_copy(self: jax.Array, dim: int, index: jax.Array, source: jax.Array) -
 def index_fill(self: jax.Array, dim: int, index: jax.Array, value: Operand) -> jax.Array:
     x = _as_row(self)
     dim = canonical_dim(dim, x.ndim)
-    index_in_range(index, x.shape[dim], wraps=True)
+    _check_slices(x, index, x.shape[dim], wraps=True)
     place = _slices(x, dim, index)
     return lax.reshape(place.set(convert(value, self.dtype)), self.shape)
 

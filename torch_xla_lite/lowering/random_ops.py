@@ -6,6 +6,8 @@ An interpreted graph draws the former by programs that serve many sizes
 Source: aten::multinomial, aten::_sample_dirichlet.
 """
 
+import math
+
 import torch
 
 from torch_xla_lite.lowering.base.untraced import Library
@@ -27,6 +29,10 @@ def _opmath(x: Tensor) -> Tensor:
     return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
 
 
+def _assert_all(conditions: Tensor, message: str) -> None:
+    torch._assert_async(conditions.all(), f"{message} (in aten::multinomial)")
+
+
 def multinomial(
     self: Tensor,
     num_samples: int,
@@ -42,11 +48,18 @@ def multinomial(
         # torch's kernel says what is wrong.
         return torch.multinomial(self.cpu(), num_samples, replacement).to(self.device)
     weights = _opmath(self)
-    message = "probability tensor contains either `inf`, `nan` or element < 0"
-    torch._assert_async(((weights >= 0) & weights.isfinite()).all(), message)
-    message = "invalid multinomial distribution (sum of probabilities <= 0)"
-    torch._assert_async((weights.sum(-1) > 0).all(), message)
-    if not replacement or num_samples == 1:
+    draws_once = not replacement or num_samples == 1
+    if draws_once:
+        message = "probability tensor contains either `inf`, `nan` or element < 0"
+        _assert_all((weights >= 0) & weights.isfinite(), message)
+    else:
+        of_entries = "invalid multinomial distribution (encountering probability entry"
+        _assert_all(weights >= 0, f"{of_entries} < 0)")
+        _assert_all(weights < math.inf, f"{of_entries} = infinity or NaN)")
+    # NaN and negative numbers are refused above.
+    has_none = weights.clamp(min=0).sum(-1) <= 0
+    _assert_all(~has_none, "invalid multinomial distribution (sum of probabilities <= 0)")
+    if draws_once:
         rates = weights / torch.empty_like(weights).exponential_(generator=generator)
         if num_samples == 1:
             return rates.argmax(-1, keepdim=True)

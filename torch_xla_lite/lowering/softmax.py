@@ -30,8 +30,8 @@ def _shifted(x: jax.Array, dims: tuple[int, ...]) -> jax.Array:
 def softmax_along(x: jax.Array, dim: int) -> jax.Array:
     """Softmax of an array that is float32 or wider."""
     dims = _along(x, dim)
-    if not dims or x.size == 0:
-        return lax.full_like(x, 1)
+    if x.size == 0:
+        return x
     numerator = lax.exp(_shifted(x, dims))
     return lax.div(numerator, _spread(lax.reduce_sum(numerator, dims), dims, x.shape))
 
@@ -46,8 +46,8 @@ def safe_softmax(self: jax.Array, dim: int, dtype: np.dtype | None = None, *, ou
     """Softmax that is 0 instead of NaN for a row of -inf (a query without keys)."""
     x = convert(self, opmath_dtype(outs[0].dtype))
     dims = _along(x, dim)
-    if not dims or x.size == 0:
-        return lax.full_like(x, 1)
+    if x.size == 0:
+        return x
     top = lax.reduce_max(x, dims)
     nothing = _spread(lax.eq(top, lax.full_like(top, -np.inf)), dims, x.shape)
     return jnp.where(nothing, lax.full_like(x, 0), softmax_along(x, dim))
@@ -57,8 +57,8 @@ def safe_softmax(self: jax.Array, dim: int, dtype: np.dtype | None = None, *, ou
 def log_softmax(self: jax.Array, dim: int, half_to_float: object = False) -> jax.Array:
     x = opmath(self)
     dims = _along(x, dim)
-    if not dims or x.size == 0:
-        return lax.full_like(x, 0)
+    if x.size == 0:
+        return x
     shifted = _shifted(x, dims)
     total = lax.log(lax.reduce_sum(lax.exp(shifted), dims))
     return lax.sub(shifted, _spread(total, dims, x.shape))
@@ -101,8 +101,7 @@ def masked_softmax(
     else:
         mask = jnp.broadcast_to(mask, x.shape)
     hidden = lax.select(mask, lax.full_like(x, -np.inf), x)
-    dims = _along(x, -1 if dim is None else dim)
-    return softmax_along(hidden, dims[0])
+    return softmax_along(hidden, -1 if dim is None else dim)
 
 
 @lower("aten::_masked_softmax_backward")

@@ -17,7 +17,7 @@ import numpy as np
 from jax import lax
 
 from torch_xla_lite.lowering.base import ffi, merged_dims, target
-from torch_xla_lite.lowering.base.promotion import are_known, canonical_dim, is_complex
+from torch_xla_lite.lowering.base.promotion import are_known, canonical_dim, convert, is_complex
 from torch_xla_lite.lowering.base.registry import Unsupported, lower, writes
 
 Index = int | jax.Array
@@ -283,7 +283,7 @@ def as_strided_scatter(
     storage_offset: int | None = None,
 ) -> jax.Array:
     positions = strided_positions(size, stride, storage_offset).reshape(-1)
-    flat = lax.reshape(self, (self.size,)).at[positions].set(src.reshape(-1))
+    flat = lax.reshape(self, (self.size,)).at[positions].set(convert(src, self.dtype).reshape(-1))
     return lax.reshape(flat, self.shape)
 
 
@@ -340,7 +340,7 @@ def write_diagonal(
 def diagonal_scatter(
     self: jax.Array, src: jax.Array, offset: int = 0, dim1: int = 0, dim2: int = 1
 ) -> jax.Array:
-    return write_diagonal(self, src, offset, dim1, dim2)
+    return write_diagonal(self, convert(src, self.dtype), offset, dim1, dim2)
 
 
 # Slices. An index or start that is an array is known only at run time; it is in range and not
@@ -367,7 +367,7 @@ def write_select(base: jax.Array, value: jax.Array, dim: int, index: Index) -> j
 
 @lower("aten::select_scatter", indexes=True, refused_if="misfit_row")
 def select_scatter(self: jax.Array, src: jax.Array, dim: int, index: Index) -> jax.Array:
-    return write_select(self, src, dim, index)
+    return write_select(self, convert(src, self.dtype), dim, index)
 
 
 @lower("aten::select_backward", indexes=True)
@@ -463,7 +463,7 @@ def slice_scatter(
         length = len(range(first, stop, step))
         shape = tuple(length if i == dim else n for i, n in enumerate(self.shape))
         src = jnp.broadcast_to(src, shape)
-    return write_slice(self, src, dim, start, end, step)
+    return write_slice(self, convert(src, self.dtype), dim, start, end, step)
 
 
 @lower("aten::slice_backward", indexes=True)

@@ -35,7 +35,8 @@ class AtenExecutor final : public runtime::Executor {
   interpreter::Interpreter interpreter_{
       [](const ir::Node& call, std::span<const at::Tensor>) -> std::vector<at::Tensor> {
         throw std::runtime_error("the CPU has no kernel for " + call.signature().op);
-      }};
+      },
+      [] { return true; }};
 };
 
 }  // namespace torch_xla_lite::dispatch

@@ -25,7 +25,7 @@ class InterpreterTest : public dispatch::DispatchTest {
   // The ops of the graph of a tensor that run their lowering.
   static std::vector<std::string> Lowered(const at::Tensor& tensor) {
     std::vector<std::string> found;
-    Interpreter interpreter([&](const ir::Node& call, std::span<const at::Tensor> operands) {
+    const auto run = [&](const ir::Node& call, std::span<const at::Tensor> operands) {
       found.push_back(call.signature().op);
       std::vector<at::Tensor> results;
       for (const ir::Shape* shape : call.signature().outputs) {
@@ -33,7 +33,8 @@ class InterpreterTest : public dispatch::DispatchTest {
         results.push_back(shape == nullptr ? at::Tensor() : Iota({shape->dims()}));
       }
       return results;
-    });
+    };
+    Interpreter interpreter(run, nullptr);
     Run(interpreter, tensor);
     return found;
   }
@@ -85,7 +86,7 @@ TEST_F(InterpreterTest, AWriteThroughElementsThatShareMemoryIsLeftToTheLowering)
 TEST_F(InterpreterTest, ARootHasItsMemoryForItself) {
   const at::Tensor x = Upload(Iota({6}));
   const at::Tensor leaf = Iota({6});
-  Interpreter interpreter(nullptr);
+  Interpreter interpreter(nullptr, nullptr);
   const ir::Value value = tensor::XTensorImpl::From(x.view({2, 3}))->Read();
   const ir::Root root{&value};
   const at::Tensor result = interpreter.Run(ir::Linearize({&root, 1}), {leaf}).at(0);
@@ -95,10 +96,11 @@ TEST_F(InterpreterTest, ARootHasItsMemoryForItself) {
 
 TEST_F(InterpreterTest, AnOpMayUseItsLoweringByRequest) {
   std::vector<std::string> lowered;
-  Interpreter interpreter([&](const ir::Node& call, std::span<const at::Tensor> operands) {
+  const auto run = [&](const ir::Node& call, std::span<const at::Tensor> operands) {
     lowered.push_back(call.signature().op);
     return std::vector<at::Tensor>{operands[0].clone()};
-  });
+  };
+  Interpreter interpreter(run, nullptr);
   interpreter.UseLowering("aten::exp");
   const at::Tensor x = Upload(Iota({3}));
   Run(interpreter, x.exp().sin());

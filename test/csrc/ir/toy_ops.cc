@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <new>
 #include <stdexcept>
 #include <utility>
 
@@ -117,6 +118,8 @@ std::vector<Data> Compute(const std::string& op, std::span<const Data> operands,
     std::ranges::fill(result, 0);
   } else if (op == "fail") {
     throw std::runtime_error("this op fails");
+  } else if (op == "lack") {
+    throw std::bad_alloc();
   } else if (op != "refuse") {  // Which a compiler refuses, and an interpreter copies.
     throw std::logic_error("no such op: " + op);
   }

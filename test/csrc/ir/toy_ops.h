@@ -15,6 +15,7 @@
 //   halves            (a) -> both halves; a view
 //   zeros             (a) -> zeros of its shape
 //   fail              (a); throws when it is run
+//   lack              (a); throws std::bad_alloc when it is run
 //   refuse            (a); throws when it is compiled
 //
 // The views can be written through; these ops have the names of tensor/op_signature.h, such as

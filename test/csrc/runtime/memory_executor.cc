@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "test/csrc/ir/toy_ops.h"
 #include "torch_xla_lite/csrc/ir/key.h"
@@ -43,6 +45,15 @@ class ExclusiveUse {
   std::atomic<bool>* is_busy_;
 };
 
+std::vector<uint32_t> StepsOf(std::string_view op, const ir::Description& graph) {
+  std::vector<uint32_t> found;
+  for (uint32_t i = 0; i < graph.steps.size(); ++i) {
+    const ir::Signature* const signature = graph.steps[i].signature;
+    if (signature != nullptr && signature->op == op) found.push_back(i);
+  }
+  return found;
+}
+
 ir::Ref<ir::Buffer> BufferOf(Data data) {
   return ir::Ref<ir::Buffer>::Take(new HostBuffer(std::move(data)));
 }
@@ -69,10 +80,9 @@ ir::Ref<Executable> MemoryExecutor::Compile(const ir::Graph& graph) {
   const ExclusiveUse use(&is_busy_);
   auto executable = ir::Ref<MemoryExecutable>::Take(new MemoryExecutable);
   executable->description = ir::Describe(graph.key);
-  for (const ir::Step& step : executable->description.steps) {
-    if (step.signature != nullptr && step.signature->op == "refuse") {
-      throw OpFailure{"refuse", std::make_exception_ptr(std::runtime_error("this op is refused"))};
-    }
+  if (auto steps = StepsOf("refuse", executable->description); !steps.empty()) {
+    throw StepFailure{std::move(steps),
+                      std::make_exception_ptr(std::runtime_error("this op is refused"))};
   }
   return ir::Ref<Executable>::Share(executable.get());
 }
@@ -82,7 +92,7 @@ ir::Ref<Compilation> MemoryExecutor::StartCompile(const ir::Graph& graph) {
   ir::Ref<Executable> executable;
   try {
     executable = Compile(graph);
-  } catch (const OpFailure&) {
+  } catch (const StepFailure&) {
     // Reported when it is compiled again.
   }
   return ir::Ref<Compilation>::Take(new MemoryCompilation(this, std::move(executable)));
@@ -96,7 +106,7 @@ std::vector<ir::Ref<ir::Buffer>> MemoryExecutor::Execute(Executable& executable,
   try {
     results = ir::toy::Interpret(description, ir::toy::DataOf(graph.leaves), graph.scalars);
   } catch (const std::runtime_error&) {
-    throw OpFailure{"fail", std::current_exception()};
+    throw StepFailure{StepsOf("fail", description), std::current_exception()};
   }
   if (during_execution) during_execution();
   uint32_t leaf = 0;

@@ -31,6 +31,8 @@ CostModel Model() {
   return model;
 }
 
+double NoSingleCalls(const ir::Description&) { return 0; }
+
 ir::Graph Chain(size_t length, size_t size = 1) {
   ir::Value value = Leaf(Data(size, 1));
   for (size_t i = 0; i < length; ++i) value = Call("reversed", {value});
@@ -43,7 +45,7 @@ class TieringTest : public testing::Test {
   // How often the graph is interpreted until it is compiled, if it is not on disk.
   size_t RunsUntilCompiled(const ir::Graph& graph) {
     size_t runs = 0;
-    while (tiering_.Decide(graph) != Decision::kCompile) ++runs;
+    while (tiering_.Decide(graph, NoSingleCalls) != Decision::kCompile) ++runs;
     return runs;
   }
 
@@ -56,12 +58,18 @@ TEST_F(TieringTest, AGraphIsCompiledWhenItsRunsHaveCostAsMuchAsThat) {
   EXPECT_EQ(RunsUntilCompiled(Chain(30)), 10u);
 }
 
+TEST_F(TieringTest, AGraphWhoseSingleCallsCostMoreThanItIsCompiledAtOnce) {
+  EXPECT_EQ(tiering_.Decide(Chain(2), [](auto&) { return 200; }), Decision::kInterpret);
+  EXPECT_EQ(tiering_.Decide(Chain(3), [](auto&) { return 301; }), Decision::kCompile);
+  EXPECT_EQ(tiering_.Decide(Chain(3), NoSingleCalls), Decision::kCompile);
+}
+
 TEST_F(TieringTest, CountsWhatItsDecisionsCost) {
   EXPECT_EQ(RunsUntilCompiled(Chain(2)), 10u);
   EXPECT_EQ(tiering_.interpreted(), 10 * 20);
   EXPECT_EQ(tiering_.compiled(), 200);
   // Compiling this pays in no case.
-  tiering_.Decide(Chain(1));
+  tiering_.Decide(Chain(1), NoSingleCalls);
   EXPECT_EQ(tiering_.interpreted(), 10 * 20 + 10);
   tiering_.Clear();
   EXPECT_EQ(tiering_.interpreted() + tiering_.compiled(), 0);
@@ -73,7 +81,7 @@ TEST_F(TieringTest, AProgramPaysAtMostTwiceWhatIsBest) {
   double paid = 0;
   bool is_compiled = false;
   for (int runs = 1; runs < 1000; ++runs) {
-    if (!is_compiled && tiering_.Decide(graph) == Decision::kCompile) {
+    if (!is_compiled && tiering_.Decide(graph, NoSingleCalls) == Decision::kCompile) {
       is_compiled = true;
       paid += costs.compilation;
     }
@@ -94,27 +102,28 @@ TEST_F(TieringTest, WhatCannotBeInterpretedIsCompiledWhenItIsNew) {
   model.Set({{"reversed", {.call = std::numeric_limits<double>::infinity(), .compilation = 100}}},
             {.execution = 15});
   Tiering tiering(&model);
-  EXPECT_EQ(tiering.Decide(Chain(1)), Decision::kCompile);
+  EXPECT_EQ(tiering.Decide(Chain(1), NoSingleCalls), Decision::kCompile);
 }
 
 TEST_F(TieringTest, WhatCompilingDoesNotMakeFasterIsNeverCompiled) {
   const ir::Graph graph = Chain(1);
-  for (int run = 0; run < 10'000; ++run) EXPECT_EQ(tiering_.Decide(graph), Decision::kInterpret);
+  for (int run = 0; run < 10'000; ++run)
+    EXPECT_EQ(tiering_.Decide(graph, NoSingleCalls), Decision::kInterpret);
 }
 
 TEST_F(TieringTest, AProgramOnDiskIsSoughtOnceWhenRunsHaveCostAsMuchAsLoading) {
   const ir::Graph graph = Chain(8);  // 80 for a run, 20 + 80 for loading.
-  EXPECT_EQ(tiering_.Decide(graph), Decision::kInterpret);
-  EXPECT_EQ(tiering_.Decide(graph), Decision::kInterpret);
-  EXPECT_EQ(tiering_.Decide(graph), Decision::kLoad);
-  EXPECT_EQ(tiering_.Decide(graph), Decision::kInterpret);
+  EXPECT_EQ(tiering_.Decide(graph, NoSingleCalls), Decision::kInterpret);
+  EXPECT_EQ(tiering_.Decide(graph, NoSingleCalls), Decision::kInterpret);
+  EXPECT_EQ(tiering_.Decide(graph, NoSingleCalls), Decision::kLoad);
+  EXPECT_EQ(tiering_.Decide(graph, NoSingleCalls), Decision::kInterpret);
 }
 
 TEST_F(TieringTest, AGraphThatCannotBeCompiledStaysHot) {
   const ir::Graph graph = Chain(2);
   RunsUntilCompiled(graph);
-  EXPECT_EQ(tiering_.Decide(graph), Decision::kCompile);
-  EXPECT_EQ(tiering_.Decide(graph), Decision::kCompile);
+  EXPECT_EQ(tiering_.Decide(graph, NoSingleCalls), Decision::kCompile);
+  EXPECT_EQ(tiering_.Decide(graph, NoSingleCalls), Decision::kCompile);
 }
 
 TEST_F(TieringTest, ClearingForgetsAll) {
@@ -137,14 +146,14 @@ TEST_F(TieringTest, UnknownOpsCostNothingWhereNothingIsKnownOfOthers) {
 }
 
 TEST_F(TieringTest, OfManyGraphsThoseAreForgottenThatDoNotComeBack) {
-  tiering_.Decide(Chain(2));
+  tiering_.Decide(Chain(2), NoSingleCalls);
   for (int op = 0; op < 40'000; ++op) {
     const ir::Value value = Call("op" + std::to_string(op), {Leaf({1})});
     const ir::Root roots[] = {{&value}};
-    tiering_.Decide(ir::Linearize(roots));
-    if (op % 4000 == 0) tiering_.Decide(Chain(3));
+    tiering_.Decide(ir::Linearize(roots), NoSingleCalls);
+    if (op % 4000 == 0) tiering_.Decide(Chain(3), NoSingleCalls);
   }
-  EXPECT_EQ(tiering_.Decide(Chain(3)), Decision::kCompile);
+  EXPECT_EQ(tiering_.Decide(Chain(3), NoSingleCalls), Decision::kCompile);
   EXPECT_EQ(RunsUntilCompiled(Chain(2)), 10u);
 }
 

@@ -99,6 +99,21 @@ void UnsafeView(const OperatorHandle&, DispatchKeySet, Stack* stack) {
   torch::jit::push(*stack, self.reshape(size));
 }
 
+// unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]
+//
+// Views of which autograd knows nothing, so that it allows each to be written to.
+void UnsafeSplit(const OperatorHandle&, DispatchKeySet, Stack* stack) {
+  const int64_t dim = torch::jit::pop(*stack).toInt(), size = torch::jit::pop(*stack).toInt();
+  torch::jit::push(*stack, torch::jit::pop(*stack).toTensor().split(size, dim));
+}
+
+// unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]
+void UnsafeSplitWithSizes(const OperatorHandle&, DispatchKeySet, Stack* stack) {
+  const int64_t dim = torch::jit::pop(*stack).toInt();
+  const std::vector<int64_t> sizes = torch::jit::pop(*stack).toIntVector();
+  torch::jit::push(*stack, torch::jit::pop(*stack).toTensor().split_with_sizes(sizes, dim));
+}
+
 constexpr ExplicitKernel kKernels[] = {
     {"_unsafe_view", Boxed<UnsafeView>},
     {"alias", Boxed<Share>},
@@ -107,6 +122,8 @@ constexpr ExplicitKernel kKernels[] = {
     {"split.Tensor", Boxed<Split>},
     {"split_with_sizes", Boxed<SplitWithSizes>},
     {"unbind.int", Boxed<Unbind>},
+    {"unsafe_split.Tensor", Boxed<UnsafeSplit>},
+    {"unsafe_split_with_sizes", Boxed<UnsafeSplitWithSizes>},
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 //
 //   operands of the op, then runtime scalars (0-d)  ->  defined outputs of the op
 //   attributes: op       "aten::topk"
+//               step     of the graph, which errors name; -1 for "infallible_aten"
 //               words    int64[]; the arguments (ops/words.h)
 //               defined  "110"; which outputs are defined
 //               work_per_byte  of its operands and outputs (threads.h)
@@ -51,6 +52,7 @@ struct CallState {
   static const xffi::TypeInfo info;
 
   dispatch::AtenCall call;
+  int64_t step;
   size_t work_per_byte;
   std::string batched;
 };
@@ -68,16 +70,16 @@ const char* PythonClass(const std::exception& error) {
   return "";
 }
 
-// Errors name the op: their readers wrote torch code and know nothing about custom calls. XLA
-// passes nothing but the text on; graph_errors.py, `explained`, reads the class from it.
-xffi::Error Failure(std::string_view op, const std::exception& error) {
+// XLA passes nothing but the text on; graph_errors.py, `explained`, reads it.
+xffi::Error Failure(std::string_view op, int64_t step, const std::exception& error) {
   const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
   const char* message = torch_error ? torch_error->what_without_backtrace() : error.what();
-  return xffi::Error(xffi::ErrorCode::kInvalidArgument,
-                     std::string(op) + ": " + PythonClass(error) + message);
+  return xffi::Error(xffi::ErrorCode::kInvalidArgument, "step " + std::to_string(step) + ", " +
+                                                            std::string(op) + ": " +
+                                                            PythonClass(error) + message);
 }
 
-xffi::ErrorOr<std::unique_ptr<CallState>> Instantiate(std::string_view op,
+xffi::ErrorOr<std::unique_ptr<CallState>> Instantiate(std::string_view op, int64_t step,
                                                       xffi::Span<const int64_t> words,
                                                       std::string_view defined,
                                                       int64_t work_per_byte,
@@ -85,10 +87,10 @@ xffi::ErrorOr<std::unique_ptr<CallState>> Instantiate(std::string_view op,
   try {
     const auto* first = reinterpret_cast<const uint64_t*>(words.begin());
     return std::make_unique<CallState>(
-        CallState{dispatch::AtenCall(op, std::span(first, words.size()), defined),
+        CallState{dispatch::AtenCall(op, std::span(first, words.size()), defined), step,
                   static_cast<size_t>(work_per_byte), std::string(batched)});
   } catch (const std::exception& error) {
-    return xffi::Unexpected(Failure(op, error));
+    return xffi::Unexpected(Failure(op, step, error));
   }
 }
 
@@ -230,7 +232,7 @@ xffi::Error Execute(CallState* state, xffi::ThreadPool pool, xffi::RemainingArgs
     Execution(*state, arguments, results).Run(pool);
     return xffi::Error::Success();
   } catch (const std::exception& error) {
-    return Failure(dispatch::FullName(state->call.op().operator_name()), error);
+    return Failure(dispatch::FullName(state->call.op().operator_name()), state->step, error);
   }
 }
 
@@ -240,6 +242,7 @@ xffi::Error Execute(CallState* state, xffi::ThreadPool pool, xffi::RemainingArgs
 XLA_FFI_DEFINE_HANDLER_SYMBOL(TorchXlaLiteAtenInstantiate, torch_xla_lite::ffi::Instantiate,
                               xla::ffi::Ffi::BindInstantiate()
                                   .Attr<std::string_view>("op")
+                                  .Attr<int64_t>("step")
                                   .Attr<xla::ffi::Span<const int64_t>>("words")
                                   .Attr<std::string_view>("defined")
                                   .Attr<int64_t>("work_per_byte")

@@ -174,10 +174,11 @@ CpuCall::CpuCall(const ir::Signature& signature) : signature_(signature) {
     name = name.substr(end + 1);
   }
   const dispatch::OpFacts& facts = dispatch::FactsOf(name);
-  if (!facts.by_value) return;
   const auto op = dispatch::FindOp(name);
   if (!op) return;
   is_seeded_ = op->hasTag(at::Tag::nondeterministic_seeded);
+  draws_ = is_seeded_ && name != kAttention;
+  if (!facts.by_value) return;
   kernel_ = FindKernel(name);
   complete_ = FindCompletion(name);
   draw_ = signature.outputs.empty() ? nullptr : FindDraw(name, signature.outputs[0]);
@@ -196,6 +197,7 @@ CpuCall::CpuCall(const ir::Signature& signature) : signature_(signature) {
   takes_any_strides_ = kernel_ != nullptr || op->hasTag(at::Tag::pointwise) ||
                        IsView(op->schema()) || facts.any_strides;
   if (kernel_ == nullptr && draw_ == nullptr) in_place_ = InPlaceForm(*op);
+  is_lowered_ = facts.is_lowered;
   rounds_numbers_ = facts.rounds == "numbers";
   rounds_operands_ = !facts.rounds.empty();
   // The strides among its arguments are those of torch's view.
@@ -203,17 +205,18 @@ CpuCall::CpuCall(const ir::Signature& signature) : signature_(signature) {
 }
 
 bool CpuCall::is_possible() const {
-  return call_.has_value() && !has_given_up_ &&
+  return call_.has_value() && !has_given_up_ && width_ != Width::kNone &&
          dispatch::DefaultDtypeOf(signature_.words) == c10::get_default_dtype_as_scalartype();
 }
 
 bool CpuCall::HasKernel(const c10::OperatorHandle& op) const {
-  return !op.schema().is_mutable() && (!is_seeded_ || signature_.op == kAttention) &&
+  return !op.schema().is_mutable() && !draws_ &&
          (kernel_ != nullptr || op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU));
 }
 
 std::vector<at::Tensor> CpuCall::Run(std::span<at::Tensor> operands,
                                      std::span<const uint64_t> scalars, bool may_overwrite) const {
+  has_run_ = true;
   const dispatch::KernelKeysGuard keys;
   if (is_reshape_) return {operands.back().reshape(signature_.outputs[0]->dims())};
   if (written_) return {Written(operands, scalars, may_overwrite)};
@@ -257,9 +260,31 @@ bool CpuCall::FitsResult(const c10::IValue& argument, const at::Tensor& operand)
          operand.scalar_type() == tensor::ScalarTypeOf(shape);
 }
 
+// Where the kernel refuses the dtypes of a call that has a lowering, in wider ones.
 std::vector<at::Tensor> CpuCall::Results(std::span<const at::Tensor> operands,
                                          std::span<const uint64_t> scalars,
                                          bool may_overwrite) const {
+  try {
+    return ResultsOf(width_, operands, scalars, may_overwrite);
+  } catch (const c10::Error& error) {
+    if (!is_lowered_ || width_ != Width::kOwn || !MayBeRefusal(error)) throw;
+    for (const Width width : {Width::kWide, Width::kDouble}) {
+      try {
+        std::vector<at::Tensor> results = ResultsOf(width, operands, scalars, may_overwrite);
+        width_ = width;
+        return results;
+      } catch (const c10::Error&) {
+        // What it says of the call itself, the first error says, too.
+      }
+    }
+    if (IsRefusal(error)) width_ = Width::kNone;
+    throw;
+  }
+}
+
+std::vector<at::Tensor> CpuCall::ResultsOf(Width width, std::span<const at::Tensor> operands,
+                                           std::span<const uint64_t> scalars,
+                                           bool may_overwrite) const {
   const std::vector<c10::ScalarType>& dtypes = call_->plan().scalar_dtypes();
   std::vector<Number> numbers(dtypes.size());
   c10::SmallVector<ScalarView, 2> views;
@@ -285,18 +310,32 @@ std::vector<at::Tensor> CpuCall::Results(std::span<const at::Tensor> operands,
   if (signature_.op == kAttention && stack[3].toDouble() != 0)
     throw UnexpectedResults(signature_.op);
   if (index_ && index_->end >= 0) SetEndOfSlice(&stack);
-  // If it raises, the graph is compiled, and the lowering says what is wrong.
+  // If it raises, the lowering runs, and says what is wrong.
   call_->Check(stack);
+  if (width != Width::kOwn) Widen(call_->op().schema(), width, &stack);
   const torch::jit::Stack arguments = complete_ == nullptr ? torch::jit::Stack() : stack;
   if (kernel_ != nullptr) {
     kernel_(&stack);
   } else if (may_overwrite && in_place_ && FitsResult(stack[0], operands[0])) {
     in_place_->callBoxed(&stack);
   } else {
-    call_->op().callBoxed(&stack);
+    call_->Call(&stack);
   }
   if (complete_ != nullptr) complete_(arguments, &stack);
-  return AtenCall::Results(stack);
+  std::vector<at::Tensor> results = AtenCall::Results(stack);
+  if (width != Width::kOwn) Narrow(width, results);
+  return results;
+}
+
+// Converts results back that a wider dtype has.
+void CpuCall::Narrow(Width width, std::span<at::Tensor> results) const {
+  if (results.size() != signature_.outputs.size()) return;
+  for (size_t i = 0; i < results.size(); ++i) {
+    const ir::Shape* const shape = signature_.outputs[i];
+    if (shape == nullptr || !results[i].defined()) continue;
+    const c10::ScalarType dtype = tensor::ScalarTypeOf(shape);
+    if (results[i].scalar_type() == WiderDtype(dtype, width)) results[i] = results[i].to(dtype);
+  }
 }
 
 // The end of a slice with a runtime start is not recorded, but its length is: after the arguments.
@@ -311,7 +350,7 @@ at::Tensor CpuCall::Checked(at::Tensor result, size_t output) const {
   const ir::Shape* shape = signature_.outputs[output];
   if (shape == nullptr) return {};
   const c10::ScalarType dtype = tensor::ScalarTypeOf(shape);
-  AtenCall::CheckResult(result, output, shape->dims(), dtype);
+  call_->CheckResult(result, output, shape->dims(), dtype);
   return result.scalar_type() == dtype ? result : result.to(dtype);
 }
 

@@ -19,6 +19,7 @@
 
 #include "torch_xla_lite/csrc/interpreter/completion.h"
 #include "torch_xla_lite/csrc/interpreter/draw.h"
+#include "torch_xla_lite/csrc/interpreter/wider_dtypes.h"
 #include "torch_xla_lite/csrc/ir/signature.h"
 #include "torch_xla_lite/csrc/ops/aten_call.h"
 #include "torch_xla_lite/csrc/ops/op_info.h"
@@ -34,9 +35,18 @@ class CpuCall final : public ir::Signature::Derived {
   // current default dtype, not the one at recording time.
   bool is_possible() const;
 
+  // Whether its results are random.
+  bool draws() const { return draws_; }
+
   // Makes it impossible: the kernel gives something else. Calls of the op with other shapes or
   // options are not affected.
   void GiveUp() const { has_given_up_ = true; }
+
+  // The dtypes in which the kernel runs; the first run finds them. It is the same for calls of the
+  // op with these dtypes.
+  Width width() const { return width_; }
+  void set_width(Width width) const { width_ = width; }
+  bool has_run() const { return has_run_; }
 
   // Returns one tensor for each output of the signature, undefined where the signature has none.
   // `scalars` are those of the node. may_overwrite: whether the call is the last that needs the
@@ -50,10 +60,13 @@ class CpuCall final : public ir::Signature::Derived {
   bool HasKernel(const c10::OperatorHandle& op) const;
   std::vector<at::Tensor> Results(std::span<const at::Tensor> operands,
                                   std::span<const uint64_t> scalars, bool may_overwrite) const;
+  std::vector<at::Tensor> ResultsOf(Width width, std::span<const at::Tensor> operands,
+                                    std::span<const uint64_t> scalars, bool may_overwrite) const;
   at::Tensor Written(std::span<at::Tensor> operands, std::span<const uint64_t> scalars,
                      bool may_overwrite) const;
   bool FitsResult(const c10::IValue& argument, const at::Tensor& operand) const;
   void SetEndOfSlice(torch::jit::Stack* stack) const;
+  void Narrow(Width width, std::span<at::Tensor> results) const;
   at::Tensor Checked(at::Tensor result, size_t output) const;
 
   const ir::Signature& signature_;
@@ -64,7 +77,11 @@ class CpuCall final : public ir::Signature::Derived {
   // The result of a view that is written through.
   std::optional<size_t> written_;
   bool is_seeded_ = false;
-  mutable bool has_given_up_ = false;  // Guarded by the sync lock, as all that is derived.
+  bool draws_ = false;
+  // Guarded by the sync lock, as all that is derived.
+  mutable bool has_given_up_ = false;
+  mutable Width width_ = Width::kOwn;
+  mutable bool has_run_ = false;
   // Replaces torch's kernel.
   void (*kernel_)(torch::jit::Stack*) = nullptr;
   Completion complete_ = nullptr;
@@ -78,6 +95,7 @@ class CpuCall final : public ir::Signature::Derived {
   bool is_reshape_ = false;
   bool rounds_numbers_ = false;
   bool rounds_operands_ = false;
+  bool is_lowered_ = false;
 };
 
 }  // namespace torch_xla_lite::interpreter

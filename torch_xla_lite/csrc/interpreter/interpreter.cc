@@ -1,6 +1,8 @@
 #include "torch_xla_lite/csrc/interpreter/interpreter.h"
 
 #include <ATen/EmptyTensor.h>
+#include <c10/util/Exception.h>
+#include <c10/util/ScopeExit.h>
 
 #include <algorithm>
 #include <cstring>
@@ -8,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "torch_xla_lite/csrc/device/block_allocator.h"
@@ -106,10 +109,28 @@ const CpuCall& CallOf(const ir::Signature& signature) {
   return static_cast<const CpuCall&>(*signature.derived);
 }
 
+// The op, and the dtypes of its operands and results.
+std::string DtypesOf(const ir::Signature& signature, std::span<const at::Tensor> operands) {
+  std::string key = signature.op;
+  for (const at::Tensor& operand : operands) key += static_cast<char>(operand.scalar_type());
+  for (const ir::Shape* const output : signature.outputs) {
+    key += static_cast<char>(output == nullptr ? c10::ScalarType::Undefined
+                                               : tensor::ScalarTypeOf(output));
+  }
+  return key;
+}
+
 }  // namespace
 
-Interpreter::Interpreter(const RunLowering& run_lowering)
-    : run_lowering_(run_lowering), padded_draws_(run_lowering) {}
+Interpreter::Interpreter(const RunLowering& run_lowering, std::function<bool()> draws_threefry)
+    : run_lowering_(run_lowering),
+      draws_threefry_(std::move(draws_threefry)),
+      padded_draws_(run_lowering) {}
+
+bool Interpreter::RunsLowering(const ir::Signature& call) const {
+  const bool has_kernel = CallOf(call).is_possible() && !lowered_.contains(call.op);
+  return !has_kernel && !call.is_zeros && !PaddedDraws::Has(call.op);
+}
 
 std::vector<at::Tensor> Interpreter::Run(const ir::Graph& graph, std::vector<at::Tensor> leaves) {
   const device::BlockScope blocks;
@@ -120,7 +141,10 @@ std::vector<at::Tensor> Interpreter::Run(const ir::Graph& graph, std::vector<at:
   const auto may_overwrite = [&](const at::Tensor& first, uint32_t i) {
     if (first.use_count() > 1 || !first.has_storage() || first._is_zerotensor()) return false;
     size_t owners = 1;
-    for (auto base = lifetimes.BaseOfNext(i); base; base = lifetimes.BaseOfNext(++i)) {
+    // So few that the cost of a chain of writes stays linear: the longest are copied.
+    constexpr uint32_t kMostWrites = 64;
+    const uint32_t last = i + kMostWrites;
+    for (auto base = lifetimes.BaseOfNext(i); base && i < last; base = lifetimes.BaseOfNext(++i)) {
       const at::Tensor& tensor = results[base->step][base->output];
       if (tensor.use_count() == 1 && tensor.is_alias_of(first)) ++owners;
     }
@@ -160,14 +184,27 @@ std::vector<at::Tensor> Interpreter::RunCall(const ir::Node& node, std::vector<a
     return {Zeros(shape->dims(), tensor::ScalarTypeOf(shape))};
   }
   const CpuCall& call = CallOf(signature);
-  if (call.is_possible() && !lowered_.contains(signature.op)) {
+  if (!call.has_run() && !widths_.empty()) {
+    const auto known = widths_.find(DtypesOf(signature, operands));
+    if (known != widths_.end()) call.set_width(known->second);
+  }
+  const bool is_threefry = !call.draws() || draws_threefry_();
+  if (call.is_possible() && is_threefry && !lowered_.contains(signature.op)) {
+    const Width width = call.width();
+    const auto note_width = c10::make_scope_exit([&] {
+      if (call.width() != width) widths_.emplace(DtypesOf(signature, operands), call.width());
+    });
     try {
       return call.Run(operands, node.scalars(), may_overwrite);
     } catch (const dispatch::UnexpectedResults&) {
       call.GiveUp();
+    } catch (const c10::Error& error) {
+      if (!MayBeRefusal(error)) throw;
     }
   }
-  if (auto drawn = padded_draws_.Run(node, operands)) return *std::move(drawn);
+  if (is_threefry) {
+    if (auto drawn = padded_draws_.Run(node, operands)) return *std::move(drawn);
+  }
   for (at::Tensor& operand : operands) operand = Dense(operand);
   return run_lowering_(node, operands);
 }

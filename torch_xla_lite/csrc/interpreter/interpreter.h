@@ -2,13 +2,14 @@
 //
 // For graphs that may never come back, which are not worth a compilation.
 //
-//   Interpreter interpreter(run_lowering);
+//   Interpreter interpreter(run_lowering, draws_threefry);
 //   std::vector<at::Tensor> roots = interpreter.Run(graph, leaves);
 //
-// Random ops draw the numbers that their lowerings draw (draw.h, padded_draws.h). Ops for which the
-// CPU has no kernel run their lowering, which is compiled for each. A call that is the last to need
-// the memory of its first operand may have its result there: a loop that writes into a tensor
-// copies it once. Not thread-safe.
+// Random ops draw the numbers that their lowerings draw (draw.h, padded_draws.h), unless jax has
+// another generator than threefry. Where the CPU's kernel refuses the dtypes of a call, it runs in
+// wider ones (wider_dtypes.h). Calls for which there is no kernel run their lowering, which is
+// compiled for each. A call that is the last to need the memory of its first operand may have its
+// result there: a loop that writes into a tensor copies it once. Not thread-safe.
 
 #ifndef TORCH_XLA_LITE_CSRC_INTERPRETER_INTERPRETER_H_
 #define TORCH_XLA_LITE_CSRC_INTERPRETER_INTERPRETER_H_
@@ -16,11 +17,14 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "torch_xla_lite/csrc/interpreter/padded_draws.h"
+#include "torch_xla_lite/csrc/interpreter/wider_dtypes.h"
 #include "torch_xla_lite/csrc/ir/node.h"
 
 namespace torch_xla_lite::ir {
@@ -31,10 +35,14 @@ namespace torch_xla_lite::interpreter {
 
 class Interpreter {
  public:
-  explicit Interpreter(const RunLowering& run_lowering);
+  // draws_threefry: whether lowerings draw the numbers of kernels/threefry.h; asked at each draw.
+  Interpreter(const RunLowering& run_lowering, std::function<bool()> draws_threefry);
 
   // Makes calls of an op run its lowering.
   void UseLowering(std::string op) { lowered_.insert(std::move(op)); }
+
+  // Whether the CPU has no kernel for a call, so that its lowering is compiled.
+  bool RunsLowering(const ir::Signature& call) const;
 
   // Computes the roots of a graph. Each is dense and has its memory for itself. `leaves` are those
   // of the graph; they are only read. Raises what a kernel or lowering raises.
@@ -44,8 +52,11 @@ class Interpreter {
   std::vector<at::Tensor> RunCall(const ir::Node& node, std::vector<at::Tensor> operands,
                                   bool may_overwrite);
   const RunLowering run_lowering_;
+  const std::function<bool()> draws_threefry_;
   PaddedDraws padded_draws_;
   std::unordered_set<std::string> lowered_;
+  // Of ops with dtypes that their kernels refuse.
+  std::unordered_map<std::string, Width> widths_;
 };
 
 }  // namespace torch_xla_lite::interpreter

@@ -118,6 +118,11 @@ int64_t PaddedSize(const ir::Shape& out) {
 
 }  // namespace
 
+bool PaddedDraws::Has(std::string_view op) {
+  return std::ranges::find(kEntries, op, &Entry::op) != kEntries.end() ||
+         std::ranges::find(kOfParameters, op) != kOfParameters.end();
+}
+
 std::optional<std::vector<at::Tensor>> PaddedDraws::Run(const ir::Node& call,
                                                         std::span<const at::Tensor> operands) {
   const dispatch::KernelKeysGuard keys;

@@ -34,6 +34,8 @@ class PaddedDraws {
  public:
   explicit PaddedDraws(RunLowering run_lowering) : run_lowering_(std::move(run_lowering)) {}
 
+  // Whether it runs an op.
+  static bool Has(std::string_view op);
   // A tensor for each output. The operands broadcast to the shape of the outputs.
   std::optional<std::vector<at::Tensor>> Run(const ir::Node& call,
                                              std::span<const at::Tensor> operands);

@@ -103,8 +103,6 @@ class Node : public RefCounted {
   // The place in the user's program that recorded the call: a number assigned by the recorder, 0 if
   // unknown. Set before another thread knows the node.
   uint32_t source = 0;
-  // Whether it may be why a graph failed with an error that names no op (runtime/failures.h).
-  bool is_suspect LITE_GUARDED_BY(record_lock) = false;
 
   // Scratch space of the linearisation (ir/graph.cc, donation.cc): valid if `mark` is that of the
   // current linearisation.

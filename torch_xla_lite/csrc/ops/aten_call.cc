@@ -9,6 +9,7 @@
 #include "torch_xla_lite/csrc/ops/op_facts.h"
 #include "torch_xla_lite/csrc/ops/op_name.h"
 #include "torch_xla_lite/csrc/ops/out_overload.h"
+#include "torch_xla_lite/csrc/ops/undeclared_writes.h"
 
 namespace torch_xla_lite::dispatch {
 namespace {
@@ -42,6 +43,7 @@ AtenCall::AtenCall(const c10::OperatorHandle& op, std::span<const uint64_t> word
   const OpFacts& facts = FactsOf(FullName(op.operator_name()));
   condition_ = FindCondition(facts.kernel_needs);
   written_ = WrittenArguments(op.schema(), facts);
+  if (IsForeign(op)) is_new_ = std::make_shared<std::atomic<bool>>(true);
 }
 
 AtenCall::AtenCall(std::string_view op, std::span<const uint64_t> words, std::string_view defined)
@@ -61,9 +63,15 @@ void AtenCall::Run(std::span<const at::Tensor> operands, std::span<const ScalarV
     stack.insert(stack.end(), outputs.begin(), outputs.end());
     out_op_->callBoxed(&stack);
   } else {
-    op_.callBoxed(&stack);
+    Call(&stack);
     Store(stack, outputs);
   }
+}
+
+void AtenCall::Call(torch::jit::Stack* stack) const {
+  if (is_new_ == nullptr || !*is_new_) return op_.callBoxed(stack);
+  CallChecked(op_, stack);
+  *is_new_ = false;
 }
 
 torch::jit::Stack AtenCall::Arguments(std::span<const at::Tensor> operands,
@@ -96,14 +104,16 @@ std::vector<at::Tensor> AtenCall::Results(const torch::jit::Stack& returned) {
 }
 
 void AtenCall::CheckResult(const at::Tensor& result, size_t index, at::IntArrayRef sizes,
-                           c10::ScalarType dtype) {
+                           c10::ScalarType dtype) const {
+  const bool is_foreign = is_new_ != nullptr;
+  const char* expected = is_foreign ? ", but its fake function gives " : ", but the graph expects ";
   const auto expect = [&](bool condition, const auto&... differs) {
     if (!condition) throw UnexpectedResults(c10::str("output ", index, " ", differs..., "."));
   };
-  expect(result.defined(), "is undefined, but the graph expects a tensor");
-  expect(result.sizes() == sizes, "has shape ", result.sizes(), ", but the graph expects ", sizes);
-  expect(c10::canCast(result.scalar_type(), dtype), "has dtype ", result.scalar_type(),
-         ", but the graph expects ", dtype);
+  expect(result.defined(), "is undefined", expected, "a tensor");
+  expect(result.sizes() == sizes, "has shape ", result.sizes(), expected, sizes);
+  expect(is_foreign ? result.scalar_type() == dtype : c10::canCast(result.scalar_type(), dtype),
+         "has dtype ", result.scalar_type(), expected, dtype);
 }
 
 void AtenCall::Store(const torch::jit::Stack& returned, std::span<const at::Tensor> outputs) const {

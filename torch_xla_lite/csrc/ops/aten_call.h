@@ -12,11 +12,14 @@
 //
 //   torch::jit::Stack stack = call.Arguments(operands, scalars);
 //   call.Check(stack);
-//   call.op().callBoxed(&stack);
+//   call.Call(&stack);
 //   std::vector<at::Tensor> results = AtenCall::Results(stack);
-//   AtenCall::CheckResult(results[0], 0, sizes, dtype);
+//   call.CheckResult(results[0], 0, sizes, dtype);
 //
-// Operands are never written to. Thread-safe: one program may run on several threads at once.
+// Operands are never written to. Kernels of other libraries are checked for what torch's own are
+// known to do: they give the dtypes of their fake function, and, until a run has passed, write to
+// nothing that their schema does not declare. Thread-safe: one program may run on several threads
+// at once.
 
 #ifndef TORCH_XLA_LITE_CSRC_OPS_ATEN_CALL_H_
 #define TORCH_XLA_LITE_CSRC_OPS_ATEN_CALL_H_
@@ -25,8 +28,10 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -70,14 +75,17 @@ class AtenCall {
   // Raises for arguments with which the kernel would read or write other memory.
   void Check(const torch::jit::Stack& arguments) const;
 
+  // Calls the kernel with the arguments on the stack.
+  void Call(torch::jit::Stack* stack) const;
+
   // The tensors that a kernel returned, those in lists, too. A number is no value of a graph, and
   // counts as an undefined tensor.
   static std::vector<at::Tensor> Results(const torch::jit::Stack& returned);
 
-  // Throws UnexpectedResults unless result `index` has these sizes, and values that `dtype` can
-  // have.
-  static void CheckResult(const at::Tensor& result, size_t index, at::IntArrayRef sizes,
-                          c10::ScalarType dtype);
+  // Throws UnexpectedResults unless result `index` has these sizes, and this dtype, or, of torch's
+  // kernels, values that `dtype` can have.
+  void CheckResult(const at::Tensor& result, size_t index, at::IntArrayRef sizes,
+                   c10::ScalarType dtype) const;
 
  private:
   void Store(const torch::jit::Stack& returned, std::span<const at::Tensor> outputs) const;
@@ -88,6 +96,8 @@ class AtenCall {
   std::vector<size_t> written_;  // Arguments that the kernel writes to.
   std::string defined_;
   std::optional<c10::OperatorHandle> out_op_;
+  // Whether no run of the kernel has been checked yet; only of an op of another library.
+  std::shared_ptr<std::atomic<bool>> is_new_;
 };
 
 }  // namespace torch_xla_lite::dispatch

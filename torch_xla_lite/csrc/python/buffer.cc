@@ -6,13 +6,18 @@
 
 #include "torch_xla_lite/csrc/device/memory.h"
 #include "torch_xla_lite/csrc/python/dropped.h"
+#include "torch_xla_lite/csrc/python/executable.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
 
 namespace py = pybind11;
 
 namespace torch_xla_lite::python {
-PyBuffer::PyBuffer(py::object array, const ir::Shape* shape, ir::Placement placement)
-    : array_(array.release().ptr()), num_bytes_(tensor::ByteSize(shape)), placement_(placement) {
+PyBuffer::PyBuffer(py::object array, const ir::Shape* shape, ir::Placement placement,
+                   std::optional<size_t> producer)
+    : array_(array.release().ptr()),
+      num_bytes_(tensor::ByteSize(shape)),
+      producer_(producer),
+      placement_(placement) {
   device::NoteAllocated(num_bytes_);
 }
 
@@ -57,7 +62,9 @@ py::array HostArray(py::handle array) {
 
 HostData DataOf(const PyBuffer& buffer) {
   if (!buffer.array()) return {{}, buffer.tensor().const_data_ptr(), buffer.tensor().nbytes()};
+  const Stopwatch stopwatch;
   py::array owner = HostArray(buffer.array());
+  if (buffer.producer()) NoteSeconds(*buffer.producer(), stopwatch.seconds());
   const void* const start = owner.data();
   const auto num_bytes = static_cast<size_t>(owner.nbytes());
   return {std::move(owner), start, num_bytes};

@@ -8,7 +8,9 @@
 #include <pybind11/pybind11.h>
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "torch_xla_lite/csrc/ir/placement.h"
 #include "torch_xla_lite/csrc/ir/shape.h"
@@ -22,7 +24,9 @@ namespace torch_xla_lite::python {
 // soon as it can.
 class PyBuffer final : public ir::Buffer {
  public:
-  PyBuffer(pybind11::object array, const ir::Shape* shape, ir::Placement placement);
+  // producer: the number of the executable that computes the array.
+  PyBuffer(pybind11::object array, const ir::Shape* shape, ir::Placement placement,
+           std::optional<size_t> producer = {});
   // Takes a dense tensor whose memory nothing else refers to.
   explicit PyBuffer(at::Tensor tensor);
   ~PyBuffer() override;
@@ -38,6 +42,7 @@ class PyBuffer final : public ir::Buffer {
   pybind11::handle array() const { return array_.load(); }
   // The tensor that it was made of. The array has the same memory.
   const at::Tensor& tensor() const { return tensor_; }
+  std::optional<size_t> producer() const { return producer_; }
   // With Python's lock.
   void SetArray(pybind11::object array);
   // Replaces the array by one that has the same data in another place. With Python's lock.
@@ -47,6 +52,7 @@ class PyBuffer final : public ir::Buffer {
   const at::Tensor tensor_;
   std::atomic<PyObject*> array_ = nullptr;
   const int64_t num_bytes_;
+  const std::optional<size_t> producer_;
   std::atomic<ir::Placement> placement_ = ir::kOneDevice;
 };
 
@@ -57,7 +63,7 @@ struct HostData {
   size_t num_bytes;
 };
 
-// Waits for the data. With Python's lock.
+// Waits for the data, which counts as time of its executable. With Python's lock.
 HostData DataOf(const PyBuffer& buffer);
 
 // The data of a jax array, in its own memory where numpy can read that. Waits for it.

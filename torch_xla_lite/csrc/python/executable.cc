@@ -12,14 +12,16 @@ namespace torch_xla_lite::python {
 namespace {
 
 // By the numbers of executables. Guarded by Python's lock.
-std::vector<uint64_t>& ExecutionCounts() {
-  static auto* counts = new std::vector<uint64_t>;
-  return *counts;
+std::vector<std::pair<uint64_t, double>>& AllExecutions() {
+  static auto* executions = new std::vector<std::pair<uint64_t, double>>;
+  return *executions;
 }
 
 }  // namespace
 
-std::vector<uint64_t> Executions() { return ExecutionCounts(); }
+std::vector<std::pair<uint64_t, double>> Executions() { return AllExecutions(); }
+
+void NoteSeconds(size_t number, double seconds) { AllExecutions()[number].second += seconds; }
 
 PyExecutable::PyExecutable(const py::tuple& compiled)
     : callable_(compiled[0]),
@@ -30,17 +32,19 @@ PyExecutable::PyExecutable(const py::tuple& compiled)
     std::tie(leaf_placements_, root_placements_) =
         placements.cast<decltype(std::pair(leaf_placements_, root_placements_))>();
   }
-  if (ExecutionCounts().size() <= number_) ExecutionCounts().resize(number_ + 1);
+  if (AllExecutions().size() <= number_) AllExecutions().resize(number_ + 1);
 }
 
 py::sequence PyExecutable::Call(const std::vector<PyObject*>& arguments) const {
-  auto returned = NamingOps([&] {
+  const Stopwatch stopwatch;
+  auto returned = NamingSteps([&] {
     auto result = py::reinterpret_steal<py::object>(
         PyObject_Vectorcall(callable_.ptr(), arguments.data(), arguments.size(), nullptr));
     if (!result) throw py::error_already_set();
     return result;
   });
-  ++ExecutionCounts()[number_];
+  ++AllExecutions()[number_].first;
+  NoteSeconds(number_, stopwatch.seconds());
   return returned;
 }
 

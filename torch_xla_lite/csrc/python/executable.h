@@ -4,9 +4,11 @@
 #define TORCH_XLA_LITE_CSRC_PYTHON_EXECUTABLE_H_
 
 #include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
-#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -18,19 +20,33 @@
 
 namespace torch_xla_lite::python {
 
-// How often each executable has run, in the order in which they were compiled.
-std::vector<uint64_t> Executions();
+// How often each executable has run, and the seconds of that with waiting for its results, in the
+// order in which they were compiled.
+std::vector<std::pair<uint64_t, double>> Executions();
 
-// Turns what the compiler says of an op (graph_errors.py, `blaming`) into an OpFailure.
+// Adds to the seconds of an executable. With Python's lock.
+void NoteSeconds(size_t number, double seconds);
+
+class Stopwatch {
+ public:
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+// Turns what the compiler says of a step (graph_errors.py, `blaming`) into a StepFailure.
 template <typename Work>
-auto NamingOps(Work work) {
+auto NamingSteps(Work work) {
   try {
     return work();
   } catch (pybind11::error_already_set& error) {
-    const pybind11::object op =
-        pybind11::getattr(error.value(), "_torch_xla_lite_op", pybind11::none());
-    if (op.is_none()) throw;
-    throw runtime::OpFailure{op.cast<std::string>(), std::current_exception()};
+    const pybind11::object steps =
+        pybind11::getattr(error.value(), "_torch_xla_lite_steps", pybind11::none());
+    if (steps.is_none()) throw;
+    throw runtime::StepFailure{steps.cast<std::vector<uint32_t>>(), std::current_exception()};
   }
 }
 
@@ -40,6 +56,7 @@ class PyExecutable final : public runtime::Executable {
   explicit PyExecutable(const pybind11::tuple& compiled);
   ~PyExecutable() override { Drop(callable_.release().ptr()); }
   bool is_loaded() const override { return is_loaded_; }
+  size_t number() const { return number_; }
   // Of a program for a mesh, where it takes its arguments and leaves its results; otherwise empty.
   const std::vector<ir::Placement>& leaf_placements() const { return leaf_placements_; }
   const std::vector<ir::Placement>& root_placements() const { return root_placements_; }

@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 
 #include "torch_xla_lite/csrc/device/block_allocator.h"
@@ -24,6 +25,7 @@
 #include "torch_xla_lite/csrc/python/dropped.h"
 #include "torch_xla_lite/csrc/python/executable.h"
 #include "torch_xla_lite/csrc/python/untraced.h"
+#include "torch_xla_lite/csrc/runtime/costs.h"
 #include "torch_xla_lite/csrc/runtime/executable_cache.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
@@ -74,16 +76,21 @@ PyExecutor::PyExecutor(const py::object& compiler)
       load_(compiler.attr("load")),
       start_compile_(compiler.attr("start_compile")),
       can_interpret_(compiler.attr("can_interpret")),
+      draws_threefry_(compiler.attr("draws_threefry")),
       note_interpreted_(compiler.attr("note_interpreted")),
-      interpreted_lines_(compiler.attr("is_library")),
       upload_(compiler.attr("upload")),
       copy_(compiler.attr("copy")),
       place_(compiler.attr("place")),
       report_(compiler.attr("report")),
       dtypes_(compiler.attr("dtypes")),
-      interpreter_([this](const ir::Node& call, std::span<const at::Tensor> operands) {
-        return RunLowering(call, operands);
-      }) {
+      interpreter_(
+          [this](const ir::Node& call, std::span<const at::Tensor> operands) {
+            return RunLowering(call, operands);
+          },
+          [this] {
+            const Untraced python;
+            return draws_threefry_().cast<bool>();
+          }) {
   UseInThisProcess();
 }
 
@@ -145,6 +152,29 @@ bool PyExecutor::CanInterpret() const {
   return can_interpret;
 }
 
+double PyExecutor::CostOfSingleCalls(const ir::Description& graph,
+                                     runtime::ExecutableCache& cache) {
+  double cost = 0;
+  std::unordered_set<const ir::Signature*> counted;
+  for (const ir::Step& step : graph.steps) {
+    const ir::Signature* const call = step.signature;
+    if (call == nullptr || !interpreter_.RunsLowering(*call) || !counted.insert(call).second) {
+      continue;
+    }
+    std::vector<const ir::Shape*> operands;
+    for (const ir::Position operand : step.operands) {
+      const ir::Step& source = graph.steps[operand.step];
+      operands.push_back(source.signature == nullptr ? source.leaf
+                                                     : source.signature->outputs[operand.output]);
+    }
+    const std::vector<uint64_t> key = ir::KeyOfCall(*call, operands, step.num_scalars);
+    if (!cache.Find(key)) {
+      cost += runtime::Runtime::Get().costs().Of(ir::Describe(key)).compilation;
+    }
+  }
+  return cost;
+}
+
 // After any error the graph is compiled instead, so that the error names op and line.
 std::optional<std::vector<ir::Ref<ir::Buffer>>> PyExecutor::Interpret(
     const ir::Graph& graph, runtime::ExecutableCache& cache) {
@@ -173,7 +203,7 @@ std::optional<std::vector<ir::Ref<ir::Buffer>>> PyExecutor::Interpret(
   } catch (const std::exception& error) {
     if (IsTransient(error)) throw;
     return std::nullopt;
-  } catch (const runtime::OpFailure&) {
+  } catch (const runtime::StepFailure&) {
     return std::nullopt;
   }
   std::vector<ir::Ref<ir::Buffer>> results;
@@ -187,11 +217,11 @@ std::optional<std::vector<ir::Ref<ir::Buffer>>> PyExecutor::Interpret(
   const std::chrono::duration<double> seconds =
       std::chrono::steady_clock::now() - start - compiling_;
   const size_t num_ops = graph.nodes.size() - graph.leaves.size();
-  interpreted_lines_.Note(num_ops, seconds.count());
   const uint64_t structure = ir::StructureHash(graph.key);
-  if (interpreted_.Find(structure, [](const Seen&) { return true; }) == nullptr) {
-    interpreted_.Insert(structure, ir::MakeRef<Seen>());
-    note_interpreted_(num_ops, seconds.count(), structure, Describer(graph));
+  if (!interpreted_graphs_.Note(structure, seconds.count())) {
+    interpreted_graphs_.Add(
+        structure, num_ops, seconds.count(),
+        note_interpreted_(num_ops, seconds.count(), structure, Describer(graph)));
   }
   return results;
 }
@@ -276,7 +306,7 @@ ir::Ref<runtime::Compilation> PyExecutor::StartCompile(const ir::Graph& graph) {
 
 ir::Ref<runtime::Executable> PyExecutor::Compiled(const Description& graph,
                                                   const py::object& structure) const {
-  return NamingOps([&] {
+  return NamingSteps([&] {
     return ir::Ref<runtime::Executable>::Take(
         new PyExecutable(compile_(graph.first, graph.second, structure)));
   });
@@ -312,7 +342,7 @@ std::vector<ir::Ref<ir::Buffer>> PyExecutor::Execute(runtime::Executable& execut
     const bool is_on_mesh = !ours.root_placements().empty();
     results.push_back(ir::Ref<ir::Buffer>::Take(
         new PyBuffer(py::reinterpret_borrow<py::object>(array), graph.roots[i].shape(),
-                     is_on_mesh ? ours.root_placements()[i] : ir::kOneDevice)));
+                     is_on_mesh ? ours.root_placements()[i] : ir::kOneDevice, ours.number())));
   }
   return results;
 }

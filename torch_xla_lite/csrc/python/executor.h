@@ -25,11 +25,10 @@
 #include "torch_xla_lite/csrc/interpreter/interpreter.h"
 #include "torch_xla_lite/csrc/ir/mutex.h"
 #include "torch_xla_lite/csrc/ir/placement.h"
-#include "torch_xla_lite/csrc/ir/recent_table.h"
 #include "torch_xla_lite/csrc/ir/ref.h"
 #include "torch_xla_lite/csrc/ir/thread_annotations.h"
 #include "torch_xla_lite/csrc/python/description.h"
-#include "torch_xla_lite/csrc/python/interpreted_lines.h"
+#include "torch_xla_lite/csrc/python/interpreted_graphs.h"
 #include "torch_xla_lite/csrc/runtime/executor.h"
 
 namespace torch_xla_lite::python {
@@ -55,16 +54,17 @@ class PyExecutor final : public runtime::Executor {
   // The calling thread compiles in the background.
   static void SetIsCompilerThread();
 
-  const InterpretedLines& interpreted_lines() const { return interpreted_lines_; }
+  const InterpretedGraphs& interpreted_graphs() const { return interpreted_graphs_; }
 
   void CheckUsable() const override;
   bool IsInterrupt(const std::exception& error) const override;
   bool IsTransient(const std::exception& error) const override;
   bool IsNotImplemented(const std::exception& error) const override;
   bool IsInKernel() const override;
+  double CostOfSingleCalls(const ir::Description& graph, runtime::ExecutableCache& cache) override;
   std::optional<std::vector<ir::Ref<ir::Buffer>>> Interpret(
       const ir::Graph& graph, runtime::ExecutableCache& cache) override;
-  void ClearCache() override { interpreted_.Clear(); }
+  void ClearCache() override { interpreted_graphs_.Clear(); }
   ir::Ref<runtime::Executable> Load(const ir::Graph& graph) override;
   ir::Ref<runtime::Executable> Compile(const ir::Graph& graph) override;
   ir::Ref<runtime::Compilation> StartCompile(const ir::Graph& graph) override;
@@ -100,8 +100,9 @@ class PyExecutor final : public runtime::Executor {
   pybind11::function load_;
   pybind11::function start_compile_;
   pybind11::function can_interpret_;
+  pybind11::function draws_threefry_;
   pybind11::function note_interpreted_;
-  InterpretedLines interpreted_lines_;
+  InterpretedGraphs interpreted_graphs_;
   pybind11::function upload_;
   pybind11::function copy_;
   pybind11::function place_;
@@ -113,9 +114,6 @@ class PyExecutor final : public runtime::Executor {
   runtime::ExecutableCache* cache_ = nullptr;
   // and the time spent on compiling them.
   std::chrono::steady_clock::duration compiling_{};
-  // The structures of the graphs that were interpreted, by their hashes.
-  struct Seen : ir::RefCounted {};
-  ir::RecentTable<Seen> interpreted_{/*limit=*/16'384};
 };
 
 }  // namespace torch_xla_lite::python

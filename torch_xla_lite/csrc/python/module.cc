@@ -42,13 +42,15 @@ namespace {
 
 using runtime::Runtime;
 
-// `value` is one of TORCH_XLA_LITE_COMPILE (compiler.py).
-void SetCompileWhen(const std::string& value) {
+// `value` is one of TORCH_XLA_LITE_COMPILE (compiler.py). Returns the one before.
+std::string SetCompileWhen(std::string value) {
   using runtime::CompileWhen;
   const std::map<std::string, CompileWhen> values = {{"first", CompileWhen::kFirst},
                                                      {"repeated", CompileWhen::kRepeated},
                                                      {"background", CompileWhen::kBackground}};
   Runtime::Get().set_compile_when(values.at(value));
+  static auto* current = new std::string("first");
+  return std::exchange(*current, std::move(value));
 }
 
 // std::make_from_tuple makes aggregates only with gcc, and clang from version 16.
@@ -233,9 +235,17 @@ PYBIND11_MODULE(_XLAC, module) {
   module.def("costs_so_far", [] { return Runtime::Get().costs_so_far(); });
   module.def("pending_sizes", &PendingSizes);
   module.def("set_costs", &SetCosts, py::arg("ops"), py::arg("graph"));
-  module.def("interpreted_lines", [] {
-    return static_cast<PyExecutor&>(Runtime::Get().executor()).interpreted_lines().Rows();
+  module.def("interpreted_graphs", [] {
+    return static_cast<PyExecutor&>(Runtime::Get().executor()).interpreted_graphs().Rows();
   });
+  module.def(
+      "cost_account",
+      [](uint64_t structure) -> py::object {
+        const auto account = Runtime::Get().CostAccountOf(structure);
+        if (!account) return py::none();
+        return py::make_tuple(account->spent, account->needed, account->pays);
+      },
+      py::arg("structure"));
   module.def("executions", &Executions);
   module.def("metrics", &Metrics);
   module.def("reset_metrics", &ResetMetrics);

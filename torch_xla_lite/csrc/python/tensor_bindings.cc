@@ -110,11 +110,46 @@ uintptr_t DataPtr(const at::Tensor& tensor) {
          tensor.storage_offset() * tensor.element_size();
 }
 
+// Fake tensors and wrappers have none.
+uint32_t StampOf(const at::Tensor& tensor) {
+  const XTensorImpl* impl = XTensorImpl::From(tensor);
+  return impl == nullptr ? 0 : impl->alias().stamp();
+}
+
+void SetStampOf(const at::Tensor& tensor, uint32_t number) {
+  OnJax(tensor).alias().set_stamp(number);
+}
+
 bool IsConjugateView(const at::Tensor& tensor) {
   const XTensorImpl* impl = XTensorImpl::From(tensor);
   if (impl == nullptr) return false;
   const runtime::RecordScope scope;
   return tensor::IsConjugated(impl->step().get());
+}
+
+// The beginning of torch's THPVariable, whose header would be one more to compile for all files
+// that use Python.
+struct PythonTensor {
+  PyObject_HEAD;
+  at::Tensor cdata;
+};
+
+at::Tensor& CppTensorOf(const py::object& object, const at::Tensor& tensor) {
+  at::Tensor& cdata = reinterpret_cast<PythonTensor*>(object.ptr())->cdata;
+  TORCH_INTERNAL_ASSERT(cdata.is_same(tensor), "this torch has another THPVariable");
+  return cdata;
+}
+
+// Exchanges what two Python objects are in C++: data, layout, autograd. torch._C._swap_tensor_impl
+// does the same, and refuses if C++ has a weak reference, as torch's profiler has to all tensors
+// that it saw. Hooks and attributes, which are of the Python objects, stay.
+void SwapTensors(const py::object& a, const py::object& b) {
+  // With a second reference, each C++ object owns one to its Python object: it is exchanged, too.
+  const auto of_a = a.cast<at::Tensor>();
+  const auto of_b = b.cast<at::Tensor>();
+  std::swap(CppTensorOf(a, of_a), CppTensorOf(b, of_b));
+  of_a.unsafeGetTensorImpl()->pyobj_slot()->store_pyobj(b.ptr());
+  of_b.unsafeGetTensorImpl()->pyobj_slot()->store_pyobj(a.ptr());
 }
 
 // The kernel of a host callback (lowering/base/host.py), as a function of Python.
@@ -141,6 +176,10 @@ void BindTensors(py::module_& module) {
   module.def("to_jax", torch::wrap_pybind_function(&ToJax), py::arg("tensor"));
   module.def("is_pending", torch::wrap_pybind_function(&IsPending), py::arg("tensor"));
   module.def("data_ptr", torch::wrap_pybind_function(&DataPtr), py::arg("tensor"));
+  module.def("stamp_new", &tensor::Alias::StampNew, py::arg("number"));
+  module.def("stamp_of", torch::wrap_pybind_function(&StampOf), py::arg("tensor"));
+  module.def("set_stamp_of", torch::wrap_pybind_function(&SetStampOf), py::arg("tensor"),
+             py::arg("number"));
   module.def("is_conjugate_view", &IsConjugateView, py::arg("tensor"));
   module.def(
       "claim_storage", [](bool claims) { XTensorImpl::claims_storage = claims; },
@@ -152,6 +191,7 @@ void BindTensors(py::module_& module) {
   module.def("keep_at", torch::wrap_pybind_function(&KeepAt), py::arg("tensor"),
              py::arg("placement"));
   module.def("placement_of", torch::wrap_pybind_function(&PlacementOf), py::arg("tensor"));
+  module.def("swap_tensors", torch::wrap_pybind_function(&SwapTensors), py::arg("a"), py::arg("b"));
   module.def("aten_call", torch::wrap_pybind_function(&AtenCallOf), py::arg("op"), py::arg("words"),
              py::arg("defined"));
 }

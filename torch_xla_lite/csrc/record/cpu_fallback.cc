@@ -15,6 +15,7 @@
 #include "torch_xla_lite/csrc/ops/call.h"
 #include "torch_xla_lite/csrc/ops/map_tensors.h"
 #include "torch_xla_lite/csrc/ops/op_info.h"
+#include "torch_xla_lite/csrc/ops/undeclared_writes.h"
 #include "torch_xla_lite/csrc/record/layout.h"
 #include "torch_xla_lite/csrc/record/transfer.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
@@ -33,7 +34,10 @@ at::Tensor ToCpu(const at::Tensor& tensor) {
 
 at::Tensor ToJax(const at::Tensor& tensor, std::string_view op) {
   CheckNotQuantized(tensor.scalar_type(), op);
-  return tensor.device().is_cpu() ? Upload(tensor) : tensor;
+  if (!tensor.device().is_cpu()) return tensor;
+  const at::Tensor uploaded = Upload(tensor);
+  // Other strides than row-major ones are documented for some results, as of nonzero.
+  return WithStrides(uploaded, StridesFor(tensor, at::MemoryFormat::Preserve));
 }
 
 // Copies what a CPU kernel wrote to the CPU copies of arguments back to the arguments.
@@ -67,7 +71,7 @@ void RunOnCpu(const OpInfo& info, torch::jit::Stack* stack) {
   for (const int i : info.mutated) mutated.push_back(on_cpu[i]);
   {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
-    info.op.callBoxed(&on_cpu);
+    IsForeign(info.op) ? CallChecked(info.op, &on_cpu) : info.op.callBoxed(&on_cpu);
   }
   // Counted only if it succeeded: a call that the kernel refused did not run.
   CountFallback(info.name);

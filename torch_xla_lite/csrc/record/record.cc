@@ -25,6 +25,7 @@
 #include "torch_xla_lite/csrc/record/cpu_fallback.h"
 #include "torch_xla_lite/csrc/record/judge.h"
 #include "torch_xla_lite/csrc/record/layout.h"
+#include "torch_xla_lite/csrc/record/merged_views.h"
 #include "torch_xla_lite/csrc/record/transfer.h"
 #include "torch_xla_lite/csrc/runtime/pending_limit.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
@@ -119,9 +120,8 @@ int64_t OffsetFor(const XTensorImpl& source, const ir::Shape* view) {
 at::Tensor MakeView(const OpSignature& signature, const Call& call, uint32_t output)
     LITE_REQUIRES(ir::record_lock) {
   const XTensorImpl& source = *call.operands[0];
-  auto step =
-      c10::make_intrusive<ViewStep>(source.step(), &signature, output,
-                                    ViewStep::Scalars(call.scalars.begin(), call.scalars.end()));
+  auto step = MergedStep(source.step(), signature, output,
+                         ViewStep::Scalars(call.scalars.begin(), call.scalars.end()));
   const tensor::Layout& layout = signature.layouts[output];
   const ir::Shape* shape = signature.outputs[output];
   return at::detail::make_tensor<XTensorImpl>(

@@ -7,8 +7,8 @@
 // All methods are called without the record lock and may throw. Compile, StartCompile, Load,
 // Execute and Interpret are called below the sync lock (runtime.h), so never concurrently.
 //
-// An OpFailure says which op of a graph failed: values that need no call of it can be computed
-// without it. Any other exception, an interrupt or lack of memory, concerns the whole graph.
+// A StepFailure says which steps of a graph failed: values that do not need them can be computed
+// without them. Any other exception, an interrupt or lack of memory, concerns the whole graph.
 
 #ifndef TORCH_XLA_LITE_CSRC_RUNTIME_EXECUTOR_H_
 #define TORCH_XLA_LITE_CSRC_RUNTIME_EXECUTOR_H_
@@ -18,7 +18,6 @@
 #include <new>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "torch_xla_lite/csrc/ir/mutex.h"
@@ -26,6 +25,7 @@
 #include "torch_xla_lite/csrc/ir/thread_annotations.h"
 
 namespace torch_xla_lite::ir {
+struct Description;
 struct Graph;
 }  // namespace torch_xla_lite::ir
 
@@ -50,9 +50,9 @@ class Compilation : public ir::RefCounted {
   virtual ir::Ref<Executable> Result() = 0;
 };
 
-struct OpFailure {
-  std::string op;  // As its signature names it.
-  std::exception_ptr error;
+struct StepFailure {
+  std::vector<uint32_t> steps;  // Calls, by their places in the graph's nodes.
+  std::exception_ptr error;     // Of the first.
 };
 
 class Executor {
@@ -73,6 +73,11 @@ class Executor {
   // background.
   virtual bool IsInKernel() const { return false; }
 
+  // What single calls of a graph, which is described by its key, would cost to compile when it is
+  // interpreted, in microseconds by the model of costs (costs.h).
+  virtual double CostOfSingleCalls(const ir::Description& /*graph*/, ExecutableCache& /*cache*/) {
+    return 0;
+  }
   // Computes the roots of a graph without compiling it, and waits for them. Nothing if it cannot:
   // then the graph is to be compiled. Donates no leaf. Single calls may be compiled: `cache` has
   // their executables.

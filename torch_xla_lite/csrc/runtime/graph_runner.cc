@@ -44,7 +44,9 @@ Tiering::Decision GraphRunner::Decide(const ir::Graph& graph, Executor& executor
   if (found != compilations_.end()) {
     return found->second.compilation ? Decision::kInterpret : Decision::kCompile;
   }
-  const Decision decision = tiering_.Decide(graph);
+  const Decision decision = tiering_.Decide(graph, [&](const ir::Description& description) {
+    return executor.CostOfSingleCalls(description, cache_);
+  });
   if (decision != Decision::kCompile || compile_when_ != CompileWhen::kBackground) return decision;
   compilations_.emplace(graph.key, Started{ir::KeptKey(graph.key), executor.StartCompile(graph)});
   return Decision::kInterpret;

@@ -51,7 +51,7 @@ class GraphRunner {
   // executor throws.
   std::vector<ir::Ref<ir::Buffer>> Run(ir::Graph* graph, Executor& executor, bool may_interpret);
   CostModel& costs() { return costs_; }
-  const Tiering& tiering() const { return tiering_; }
+  Tiering& tiering() { return tiering_; }
   // Forgets all executables, and how often graphs ran.
   void Clear();
 

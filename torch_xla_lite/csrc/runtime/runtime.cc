@@ -27,6 +27,12 @@ ir::Placement PlacementOfZeros(const ir::Node& zeros) LITE_REQUIRES(ir::record_l
   return are_like ? operands[0].buffer()->placement() : ir::kOneDevice;
 }
 
+// Which calls of a graph failed.
+struct CallFailure {
+  std::vector<ir::Ref<ir::Node>> calls;
+  std::exception_ptr error;
+};
+
 // See RefuseReads.
 thread_local bool refuses_reads = false;
 thread_local bool has_refused = false;
@@ -84,14 +90,15 @@ void Runtime::set_compile_when(CompileWhen value) { runner_->set_compile_when(va
 void Runtime::Sync() {
   CheckReadsAllowed();
   const SyncScope sync(this);
-  if (const std::exception_ptr error = RunPending({})) std::rethrow_exception(error);
+  if (const auto error = RunPending({}).error) std::rethrow_exception(error);
 }
 
 void Runtime::Synchronize() {
   CheckReadsAllowed();
   {
     const SyncScope sync(this);
-    if (const auto error = RunPending({.of_all_threads = true})) std::rethrow_exception(error);
+    if (const auto error = RunPending({.of_all_threads = true}).error)
+      std::rethrow_exception(error);
   }
   executor_->AwaitAll();
 }
@@ -119,22 +126,21 @@ ir::Ref<ir::Buffer> Runtime::Materialize(const ir::Value& value) {
   CheckReadsAllowed();
   const SyncScope sync(this);
   if (auto existing = buffer()) return existing;  // Another thread's sync was faster.
-  RunPending({.value = &value});
+  const Outcome outcome = RunPending({.value = &value});
   if (auto computed = buffer()) return computed;
   try {
     const RecordScope scope;
-    // An op failed when a graph was compiled or run: it would not fail in the interpreter.
-    Run({ir::Root{&value}}, /*may_interpret=*/false);
-  } catch (const OpFailure& failure) {
+    // What failed when a graph was compiled or run would not fail in the interpreter.
+    Run({ir::Root{&value}}, /*may_interpret=*/!outcome.names_calls);
+  } catch (const CallFailure& failure) {
     std::rethrow_exception(failure.error);
   }
   return buffer();
 }
 
-// Computes all values of the request but those that need an op that fails. Returns the first error
-// of an op.
-std::exception_ptr Runtime::RunPending(const Request& request) {
-  std::exception_ptr error;
+// Computes all values of the request but those that need a call that fails. Throws interrupts only.
+Runtime::Outcome Runtime::RunPending(const Request& request) {
+  Outcome outcome;
   Calls failed;
   for (;;) {
     try {
@@ -142,47 +148,37 @@ std::exception_ptr Runtime::RunPending(const Request& request) {
       pending_limit().Reset();
       UploadInitialZeros();
       Run(PendingRoots(request, failed));
-      return error;
-    } catch (const OpFailure& failure) {
-      if (!error) error = failure.error;
-      const Calls more = FindFailed(failure.op, request, failed);
-      if (more.empty()) std::rethrow_exception(failure.error);
-      failed.insert(failed.end(), more.begin(), more.end());
+      return outcome;
+    } catch (const CallFailure& failure) {
+      if (!outcome.error) outcome = {.error = failure.error, .names_calls = true};
+      failed.insert(failed.end(), failure.calls.begin(), failure.calls.end());
     } catch (const std::exception& other) {
-      if (!executor_->IsInterrupt(other)) {
-        const RecordScope scope;
-        const Roots roots = PendingRoots(request, {});
-        // If others are suspect already, and these are not, each is computed alone from now on.
-        MarkSuspects(roots, /*all=*/has_suspects_);
-        has_suspects_ = true;
-      }
-      throw;
+      if (executor_->IsInterrupt(other)) throw;
+      const RecordScope scope;
+      SetAside(request);
+      return {.error = std::current_exception()};
     }
   }
 }
 
-// What a request computes. Values that need a failed call are removed from it and from the list of
-// pending values, so that they cannot fail the next sync; reading one raises the error again.
-// Values that need a suspect call are computed only if the requested one needs it, too, and then
-// nothing else is.
+// Removes what a request computes from the list of pending values, so that it cannot fail the next
+// sync: each value is computed when it is read or needed.
+void Runtime::SetAside(const Request& request) {
+  for (LiveValue* place : PendingValues()) {
+    if (request.of_all_threads || place->IsOfThisThread()) place->Unlink();
+  }
+}
+
+// What a request computes. Values that need a failed call are removed from it, and set aside.
 Runtime::Roots Runtime::PendingRoots(const Request& request, const Calls& failed) {
   const std::vector<LiveValue*> pending = PendingValues();
   Roots all;
   for (const LiveValue* place : pending) {
-    all.push_back({&place->value(), place->last_leaf(), place->placement()});
+    const bool is_requested = request.of_all_threads || place->IsOfThisThread();
+    all.push_back({&place->value(), place->last_leaf(), place->placement(), !is_requested});
   }
   const ir::Value* value = request.value;
   if (value != nullptr && value->buffer() == nullptr) all.push_back({value});
-  NodeSet suspected;
-  if (has_suspects_) {
-    suspected = NodesThatNeedSuspects(all);
-    has_suspects_ = !suspected.empty();
-  }
-  const bool is_alone = value != nullptr && suspected.contains(value->node.get());
-  for (size_t i = 0; i < pending.size(); ++i) {
-    const bool requested = request.of_all_threads || pending[i]->IsOfThisThread();
-    all[i].if_needed = !requested || is_alone || suspected.contains(all[i].value->node.get());
-  }
   if (failed.empty()) return all;
   const NodeSet doomed = NodesThatNeed(failed, all);
   Roots roots;
@@ -225,36 +221,19 @@ void Runtime::UploadInitialZeros() {
   for (LiveValue* place : PendingValues()) place->TakeInitialZeros();
 }
 
-// Which calls of an op fail. If there are several, each is run alone.
-Runtime::Calls Runtime::FindFailed(const std::string& op, const Request& request,
-                                   const Calls& failed) {
-  std::vector<ir::Value> results;
-  {
-    const RecordScope scope;
-    results = ResultsOf(op, PendingRoots(request, failed));
-  }
-  if (results.size() == 1) return {results[0].node};
-  Calls found;
-  for (const ir::Value& result : results) {
-    try {
-      const RecordScope scope;
-      if (result.buffer() == nullptr && NodesThatNeed(found, {ir::Root{&result}}).empty()) {
-        Run({ir::Root{&result}}, /*may_interpret=*/false);
-      }
-    } catch (const OpFailure&) {
-      found.push_back(result.node);
-    }
-  }
-  return found;
-}
-
 void Runtime::Run(const Roots& roots, bool may_interpret) {
   ir::Graph graph = ir::Linearize(roots);
   if (graph.roots.empty()) return;
   std::vector<ir::Ref<ir::Buffer>> results;
-  {
+  try {
     const RecordPause pause;
     results = runner_->Run(&graph, *executor_, may_interpret);
+  } catch (const StepFailure& failure) {
+    CallFailure of_calls{{}, failure.error};
+    for (const uint32_t step : failure.steps) {
+      of_calls.calls.push_back(ir::Ref<ir::Node>::Share(graph.nodes.at(step)));
+    }
+    throw of_calls;
   }
   ir::Commit(graph, std::move(results));
   for (LiveValue* place : PendingValues()) {
@@ -283,6 +262,11 @@ CostModel& Runtime::costs() { return runner_->costs(); }
 std::pair<double, double> Runtime::costs_so_far() const {
   const Tiering& tiering = runner_->tiering();
   return {tiering.interpreted(), tiering.compiled()};
+}
+
+std::optional<Tiering::Account> Runtime::CostAccountOf(uint64_t structure) {
+  const SyncScope sync(this);
+  return runner_->tiering().AccountOf(structure);
 }
 
 void Runtime::ClearCache() {

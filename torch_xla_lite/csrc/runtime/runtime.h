@@ -25,6 +25,7 @@
 #include <atomic>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -35,6 +36,7 @@
 #include "torch_xla_lite/csrc/ir/record_lock.h"
 #include "torch_xla_lite/csrc/ir/thread_annotations.h"
 #include "torch_xla_lite/csrc/runtime/counters.h"
+#include "torch_xla_lite/csrc/runtime/tiering.h"
 
 namespace torch_xla_lite::ir {
 struct Graph;
@@ -69,15 +71,14 @@ class Runtime {
   void SetExecutor(Executor* executor) { executor_ = executor; }
   Executor& executor() { return *executor_; }
 
-  // Computes all pending live values of this thread. When an op fails, all values that do not need
-  // it are computed as one graph; then the error is thrown. After an interrupt or for lack of
-  // memory all values stay as they were, and the error is thrown at once. After an error that names
-  // no op and is no interrupt, the values that it may come from are computed only when they are
-  // read or needed, and nothing else is computed then.
+  // Computes all pending live values of this thread. When a call fails, all values that do not need
+  // it are computed as one graph; then the error is thrown. After an interrupt all values stay as
+  // they were. After an error that names no call, such as lack of memory, each of them is computed
+  // alone, when it is read or needed.
   void Sync();
   // Computes the pending live values of all threads, and waits until the device is idle.
   void Synchronize();
-  // Like Sync, and computes the value; throws the error of an op only if the value depends on it.
+  // Like Sync, and computes the value; throws an error only if the value depends on what failed.
   ir::Ref<ir::Buffer> Materialize(const ir::Value& value);
 
   void set_compile_when(CompileWhen value);
@@ -85,6 +86,8 @@ class Runtime {
   CostModel& costs();
   // What has run since ClearCache, by that model, in microseconds: interpreted, and compiled.
   std::pair<double, double> costs_so_far() const;
+  // Of a graph, by the hash of its structure (tiering.h).
+  std::optional<Tiering::Account> CostAccountOf(uint64_t structure);
 
   // How many pending ops of a thread start a graph that nothing else has started; 0: no limit.
   void set_most_pending(size_t value) { most_pending_ = value; }
@@ -112,19 +115,21 @@ class Runtime {
     const ir::Value* value = nullptr;  // Besides the live values; may be nullptr.
     bool of_all_threads = false;
   };
+  struct Outcome {
+    std::exception_ptr error;  // The first one, if any.
+    bool names_calls = false;
+  };
 
-  std::exception_ptr RunPending(const Request& request) LITE_REQUIRES(sync_lock_);
+  void SetAside(const Request& request) LITE_REQUIRES(sync_lock_, ir::record_lock);
+  Outcome RunPending(const Request& request) LITE_REQUIRES(sync_lock_);
   Roots PendingRoots(const Request& request, const Calls& failed)
       LITE_REQUIRES(sync_lock_, ir::record_lock);
-  Calls FindFailed(const std::string& op, const Request& request, const Calls& failed)
-      LITE_REQUIRES(sync_lock_);
   // Both release the record lock meanwhile.
   void UploadInitialZeros() LITE_REQUIRES(sync_lock_, ir::record_lock);
   void Run(const Roots& roots, bool may_interpret = true)
       LITE_REQUIRES(sync_lock_, ir::record_lock);
 
   ir::Mutex sync_lock_;
-  bool has_suspects_ LITE_GUARDED_BY(sync_lock_) = false;  // Whether pending calls may be suspect.
   Executor* executor_ = nullptr;
   Counters counters_;
   const std::unique_ptr<GraphRunner> runner_;

@@ -1,14 +1,15 @@
 // Tiering: decides whether a graph is interpreted again, loaded from disk, or compiled.
 //
 //   Tiering tiering(&model);
-//   switch (tiering.Decide(graph)) { ... }
+//   switch (tiering.Decide(graph, cost_of_single_calls)) { ... }
 //
 // A graph is compiled when its interpreted runs have cost as much as its compilation will cost, so
 // that whatever the program does next, it has paid at most twice what was best: who rents skis
 // until he has paid their price, and then buys them, does no worse. A program on disk is the same
 // at another price. What compiling cannot make faster, because an executable has a fixed cost for
 // each run, is never compiled. What has no kernel to interpret it, whose cost is infinite, is
-// compiled when it is met for the first time.
+// compiled when it is met for the first time; so is a graph with many calls that would be compiled
+// one by one.
 //
 // Costs are those of a model (costs.h) and not of a clock, so that a program computes the same bits
 // in each run. Not thread-safe.
@@ -18,12 +19,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <optional>
 
 #include "torch_xla_lite/csrc/ir/recent_table.h"
 #include "torch_xla_lite/csrc/ir/ref.h"
 #include "torch_xla_lite/csrc/runtime/costs.h"
 
 namespace torch_xla_lite::ir {
+struct Description;
 struct Graph;
 }  // namespace torch_xla_lite::ir
 
@@ -40,17 +44,32 @@ class Tiering {
   explicit Tiering(const CostModel* model) : model_(*model) {}
 
   // Counts one more run, unless it is compiled. It stays so if it cannot be compiled.
-  Decision Decide(const ir::Graph& graph);
+  // cost_of_single_calls: of those that interpreting the graph would compile, in microseconds;
+  // asked once for each graph.
+  Decision Decide(const ir::Graph& graph,
+                  const std::function<double(const ir::Description&)>& cost_of_single_calls);
   // What its decisions have cost, by the model.
   double interpreted() const { return interpreted_; }
   double compiled() const { return compiled_; }
+  // What the interpreted runs of a graph have cost, what compiling it will cost, and whether that
+  // makes its runs faster. Nothing for one that it does not remember.
+  struct Account {
+    double spent;
+    double needed;
+    bool pays;
+  };
+  std::optional<Account> AccountOf(uint64_t structure);
   void Clear();
 
  private:
   struct Runs : ir::RefCounted {
-    explicit Runs(const Costs& costs) : costs(costs) {}
+    Runs(const Costs& costs, bool is_cheaper_whole)
+        : costs(costs), is_cheaper_whole(is_cheaper_whole) {}
+
+    bool pays() const { return costs.interpretation > costs.execution; }
 
     const Costs costs;
+    const bool is_cheaper_whole;  // To compile, than its single calls.
     double spent = 0;
     bool was_sought = false;
   };

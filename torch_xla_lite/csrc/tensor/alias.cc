@@ -21,11 +21,16 @@ c10::DataPtr NewAddress(int64_t num_bytes) {
   return {reinterpret_cast<void*>(kBase + offset), c10::Device(c10::DeviceType::PrivateUse1, 0)};
 }
 
+thread_local uint32_t stamp_of_new = 0;
+
 }  // namespace
+
+void Alias::StampNew(uint32_t number) { stamp_of_new = number; }
 
 Alias::Alias(const ir::Shape* shape)
     : StorageImpl(use_byte_size_t(), ByteSize(shape), NewAddress(ByteSize(shape)),
                   /*allocator=*/nullptr, /*resizable=*/false),
+      stamp_(stamp_of_new),
       shape_(ir::Ref<const ir::Shape>::Share(shape)) {}
 
 Alias::~Alias() {

@@ -23,6 +23,7 @@
 #include <c10/core/StorageImpl.h>
 #include <c10/util/intrusive_ptr.h>
 
+#include <atomic>
 #include <cstdint>
 #include <vector>
 
@@ -40,6 +41,12 @@ class Alias : public c10::StorageImpl {
  public:
   explicit Alias(const ir::Shape* shape);
   ~Alias() override;
+
+  // The aliases that this thread makes from now on get a number: that of the function that it
+  // captures (captured_tensors.py), or 0.
+  static void StampNew(uint32_t number);
+  uint32_t stamp() const { return stamp_; }
+  void set_stamp(uint32_t number) { stamp_ = number; }
 
   // The shape of the base.
   const ir::Shape* shape() const LITE_REQUIRES(ir::record_lock) { return shape_.get(); }
@@ -64,6 +71,7 @@ class Alias : public c10::StorageImpl {
                                             uint32_t growths) const LITE_REQUIRES(ir::record_lock);
 
  private:
+  std::atomic<uint32_t> stamp_;
   ir::Ref<const ir::Shape> shape_ LITE_GUARDED_BY(ir::record_lock);
   uint64_t generation_ LITE_GUARDED_BY(ir::record_lock) = 0;
   uint32_t growths_ LITE_GUARDED_BY(ir::record_lock) = 0;

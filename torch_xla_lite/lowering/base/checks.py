@@ -83,7 +83,7 @@ def index_in_range(
 
 
 def not_zero(divisor: jax.Array) -> None:
-    """Notes a check that integers are not divided by zero, where XLA gives -1."""
+    """Notes a check that integers are not divided by zero."""
     zero = lax.eq(divisor, lax.full_like(divisor, 0))
     message = "ZeroDivisionError: an integer was divided by zero"
     check(lax.reduce_or(zero, tuple(range(zero.ndim))), message, RuntimeError)

@@ -119,6 +119,8 @@ def lower_by_ffi(
     operands: Sequence[jax.Array],
     scalars: Sequence[jax.Array],
     outs: Sequence[jax.ShapeDtypeStruct | None],
+    *,
+    step: int = -1,
 ) -> list[jax.Array | None]:
     """A call of the ATen CPU kernel `op_name`, for use while `jax.jit` traces.
 
@@ -133,15 +135,17 @@ def lower_by_ffi(
       scalars: the runtime scalars that the words refer to, in order; `[]` each.
       outs: shape and dtype per output, list outputs flattened; None for an output that torch leaves
         undefined.
+      step: of the graph, which errors name; -1: none.
 
     Returns:
       One array per element of `outs`, or None if that is None.
 
     Raises:
       jax.errors.JaxRuntimeError: the op is unknown or the words are malformed (when the program is
-        compiled), or the kernel raises an error (when it runs). The message names the op.
+        compiled), or the kernel raises an error (when it runs). The message has the form of
+        `failure`.
     """
-    return _call(_ATEN, op_name, words, [*operands, *scalars], outs, work_per_byte=1, batched="")
+    return _call(_ATEN, op_name, words, [*operands, *scalars], outs, step=step)
 
 
 def call_infallible(
@@ -168,7 +172,8 @@ def call_infallible(
     for arg in args:
         words += _encoded(arg)
     operands = [arg for arg in args if isinstance(arg, jax.Array)]
-    return _call(_INFALLIBLE_ATEN, op_name, words, operands, outs, work_per_byte, batched)
+    given = {"work_per_byte": work_per_byte, "batched": batched}
+    return _call(_INFALLIBLE_ATEN, op_name, words, operands, outs, **given)
 
 
 def _call(
@@ -177,8 +182,10 @@ def _call(
     words: Sequence[int],
     operands: Sequence[jax.Array],
     outs: Sequence[jax.ShapeDtypeStruct | None],
-    work_per_byte: int,
-    batched: str,
+    *,
+    step: int = -1,
+    work_per_byte: int = 1,
+    batched: str = "",
 ) -> list[jax.Array | None]:
     target.refuse_if_portable(op_name)
     register()
@@ -187,6 +194,7 @@ def _call(
         call(
             *operands,
             op=op_name,
+            step=np.int64(step),
             words=np.array([word & 0xFFFF_FFFF_FFFF_FFFF for word in words], np.uint64).view(
                 np.int64
             ),
@@ -196,6 +204,11 @@ def _call(
         )
     )
     return [None if out is None else next(results) for out in outs]
+
+
+def failure(op_name: str, step: int, error: Exception) -> str:
+    """What csrc/ffi/handler.cc says of an error; compiler/graph_errors.py reads it."""
+    return f"step {step}, {op_name}: {type(error).__name__}: {error}"
 
 
 def defined(outs: Sequence[jax.ShapeDtypeStruct | None]) -> str:

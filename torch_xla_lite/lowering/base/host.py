@@ -24,6 +24,8 @@ def lower_by_host(
     operands: Sequence[jax.Array],
     scalars: Sequence[jax.Array],
     outs: Sequence[jax.ShapeDtypeStruct | None],
+    *,
+    step: int = -1,
 ) -> list[jax.Array | None]:
     """A call of the CPU kernel `op_name`, as by `ffi.lower_by_ffi`."""
     from torch_xla_lite import _XLAC  # Here, because the package imports this one.
@@ -43,7 +45,7 @@ def lower_by_host(
         try:
             kernel(tensors[: len(operands)], tensors[len(operands) :], outputs)
         except Exception as error:
-            raise RuntimeError(f"{op_name}: {type(error).__name__}: {error}") from error
+            raise RuntimeError(ffi.failure(op_name, step, error)) from error
         return results
 
     called = jax.pure_callback(call, packed, *map(_packed, arrays))

@@ -13,7 +13,7 @@ _ON_CPU = """
 _OTHERS = """
     _assert_async _assert_async.msg _grouped_mm _linalg_check_errors _sample_dirichlet
     _sample_dirichlet.out allclose arange.start_out bincount bincount.out equal eye.m_out eye.out
-    linspace.out logspace.out multinomial multinomial.out randperm.generator_out range.out
+    linspace.out logspace.out multinomial multinomial.out randperm.generator_out range.out rot90
     range.out_ as_strided_copy.out as_strided_scatter.out
     randint_like.Tensor randint_like.Tensor_generator _pin_memory _pin_memory.out is_pinned
 """

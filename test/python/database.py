@@ -1,0 +1,283 @@
+"""Walks torch's database of ops: each sample in variants, on the CPU, interpreted and compiled.
+
+    op = database.ops()["remainder"]
+    samples = [s for x in database.samples(op, torch.int32, 4) for s in database.emptied(x)]
+    database.differences(database.Call(op), samples)    # [] if all forms agree
+
+A variant makes samples of a sample. A call that the CPU refuses is left out.
+"""
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import torch
+
+import torch_xla_lite
+from scripts import op_coverage
+from test.python import tiers
+from torch_xla_lite import _XLAC, debug
+
+# Calls of one graph: more are compiled faster than one by one, and too many more slowly.
+_AT_ONCE = 48
+
+
+@functools.cache
+def ops() -> dict[str, Any]:
+    return op_coverage._database()
+
+
+def samples(op: Any, dtype: torch.dtype, limit: int, *, mode: str = "forward") -> list[Any]:
+    """Samples of the database, without those of sparse tensors."""
+    job = op_coverage.Job(op.name, mode, str(dtype).removeprefix("torch."))
+    found = op_coverage._samples(op, job, limit) if dtype in op.dtypes else []
+    return [x for x in found if all(t.layout == torch.strided for t in tensors(x))]
+
+
+def tensors(sample: Any) -> list[torch.Tensor]:
+    return op_coverage._tensors([sample.input, sample.args, sample.kwargs])
+
+
+# --- variants -------------------------------------------------------------------------------------
+
+
+def emptied(sample: Any) -> Iterator[Any]:
+    """All dimensions of one size are empty, or one dimension of all tensors of one shape."""
+    sizes = dict.fromkeys(n for x in tensors(sample) for n in x.shape if n)
+    for size in sizes:
+        yield _reshaped(sample, lambda shape, size=size: [0 if n == size else n for n in shape])
+    if not isinstance(sample.input, torch.Tensor):
+        return
+    first = sample.input.shape
+    for dim in range(len(first)):
+        one = [0 if i == dim else n for i, n in enumerate(first)]
+        yield _reshaped(sample, lambda shape, one=one: one if shape == first else shape)
+
+
+def _reshaped(sample: Any, new_shape: Callable[[torch.Size], Sequence[int]]) -> Any:
+    """Tensors keep the elements that are within the new shape."""
+
+    def change(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor):
+            return value
+        part = value.detach()
+        for dim, size in enumerate(new_shape(value.shape)):
+            part = part.narrow(dim, 0, size)
+        return part.clone().requires_grad_(value.requires_grad)
+
+    return sample.transform(change)
+
+
+def tiny(sample: Any, values: Iterable[Any]) -> Iterator[Any]:
+    """Tensors of one element or none, in which each value stands in turn."""
+    dtype = sample.input.dtype if isinstance(sample.input, torch.Tensor) else torch.float32
+    forms: tuple[Callable[[int], tuple[int, ...]], ...] = (
+        lambda _: (),
+        lambda _: (0,),
+        lambda _: (1,),
+        lambda ndim: (1,) * ndim,
+    )
+    for shape_of, value in itertools.product(forms, values):
+
+        def change(x: Any, shape_of: Any = shape_of, value: Any = value) -> Any:
+            if not isinstance(x, torch.Tensor):
+                return x
+            filled = value if x.dtype == dtype else 0
+            return torch.full(shape_of(x.ndim), filled, dtype=x.dtype)
+
+        yield sample.transform(change)
+
+
+def paired(sample: Any, dtypes: Sequence[torch.dtype]) -> Iterator[Any]:
+    """The first tensor has one dtype, the others of its dtype have another."""
+    found = tensors(sample)
+    if not found or sum(x.dtype == found[0].dtype for x in found) < 2:
+        return
+    for first, second in itertools.permutations(dtypes, 2):
+        numbers = itertools.count()
+
+        def change(x: Any, numbers: Any = numbers, pair: Any = (first, second)) -> Any:
+            if not isinstance(x, torch.Tensor) or x.dtype != found[0].dtype:
+                return x
+            return x.detach().to(pair[next(numbers) > 0])
+
+        yield sample.transform(change)
+
+
+def special(sample: Any, dtype: torch.dtype, values: Sequence[Any]) -> Iterator[Any]:
+    """Each value in the place of every fifth element, and these values alone."""
+    for own, step in (*(((value,), 5) for value in values), (values, 1)):
+        numbers = itertools.count()
+
+        def change(x: Any, numbers: Any = numbers, own: Any = own, step: int = step) -> Any:
+            if not isinstance(x, torch.Tensor) or x.dtype != dtype:
+                return x
+            result = x.detach().clone(memory_format=torch.contiguous_format)
+            places = result.view(-1)[::step]
+            begin = 3 * next(numbers)  # Another one for each operand.
+            repeated = itertools.islice(itertools.cycle(own), begin, begin + len(places))
+            places.copy_(torch.tensor([*repeated], dtype=dtype))
+            return result
+
+        yield sample.transform(change)
+
+
+# --- forms ----------------------------------------------------------------------------------------
+
+
+def on_jax(sample: Any) -> Any:
+    moved = sample.transform(op_coverage._on_jax)
+    if moved.kwargs.get("device") == "cpu":
+        moved.kwargs["device"] = "jax"
+    return moved
+
+
+@dataclasses.dataclass(frozen=True)
+class Call:
+    """A function of a sample that gives tensors: a mode of an op, as in op_coverage.py."""
+
+    op: Any
+    mode: str = "forward"
+
+    def on_cpu(self, sample: Any) -> Any:
+        return self.run(op_coverage._copied(sample))
+
+    def record(self, sample: Any) -> Any:
+        return self.run(on_jax(sample))
+
+    def run(self, sample: Any) -> Any:
+        torch.manual_seed(0)
+        return op_coverage._FUNCTIONS[self.mode](self.op, sample, None)
+
+
+def outcome(function: Callable[[], Any]) -> Any:
+    """The results on the CPU, or the exception."""
+    try:
+        return op_coverage._to_cpu(function())
+    except Exception as error:
+        return error
+
+
+@dataclasses.dataclass(frozen=True)
+class Interpreted:
+    """The outcome of a call that was not compiled, or that was (such as for its error)."""
+
+    result: Any
+    is_interpreted: bool
+
+
+def interpreted(call: Call, samples: Sequence[Any]) -> list[Interpreted]:
+    found = []
+    _XLAC.set_compile_when("repeated")
+    _XLAC.clear_cache()
+    try:
+        # Nothing is compiled because it comes back.
+        with tiers.using(tiers.per_op(interpretation=1, compilation=1e9)):
+            for sample in samples:
+                debug.reset_metrics()
+                result = outcome(lambda x=sample: call.record(x))
+                metrics = debug.metrics()
+                ran = metrics["interpretations"] > 0 and metrics["compiles"] == 0
+                found.append(Interpreted(result, ran))
+                if metrics["compiles"]:
+                    _XLAC.clear_cache()
+    finally:
+        _XLAC.set_compile_when("first")
+    return found
+
+
+def compiled(call: Call, samples: Sequence[Any]) -> list[Any]:
+    """Many in one graph; if one of them fails, each in a graph of its own."""
+    _XLAC.set_compile_when("first")
+    _XLAC.clear_cache()
+    found: list[Any] = []
+    for start in range(0, len(samples), _AT_ONCE):
+        part = samples[start : start + _AT_ONCE]
+        try:
+            results = [call.record(x) for x in part]
+            torch_xla_lite.sync()
+            found += [op_coverage._to_cpu(x) for x in results]
+        except Exception:
+            _drop_errors()
+            found += [outcome(lambda x=x: call.record(x)) for x in part]
+    return found
+
+
+def _drop_errors() -> None:
+    """Of the checks of the last graph, of which each read raises one."""
+    for _ in range(_AT_ONCE):
+        if not isinstance(outcome(torch.jax.synchronize), Exception):
+            return
+
+
+# --- comparison -----------------------------------------------------------------------------------
+
+
+def difference(sample: Any, got: Any, wanted: Any, *, values: bool = True) -> str:
+    """What differs between two outcomes. Both may be exceptions, of any text."""
+    if isinstance(got, Exception) or isinstance(wanted, Exception):
+        if isinstance(got, Exception) and isinstance(wanted, Exception):
+            return ""
+        return f"{_text(got)}, not {_text(wanted)}"
+    try:
+        op_coverage._check_defined(sample, got, wanted, values)
+    except (op_coverage._Difference, AssertionError, RuntimeError) as error:
+        return f"{_text(got)}, not {_text(wanted)}: {error}"
+    return ""
+
+
+def _text(result: Any) -> str:
+    return " ".join(f"{result!r}".split())[:200]
+
+
+def differences(call: Call, samples: Iterable[Any]) -> list[str]:
+    """Where the three forms differ, for the samples that the CPU computes."""
+    on_cpu = {i: (x, outcome(lambda x=x: call.on_cpu(x))) for i, x in enumerate(samples)}
+    taken = [pair for pair in on_cpu.values() if not isinstance(pair[1], Exception)]
+    values = not taken or op_coverage._is_deterministic(
+        call.op, op_coverage._FUNCTIONS[call.mode], taken[0][0], torch.get_rng_state()
+    )
+    kept = [sample for sample, _ in taken]
+    found = []
+    forms = zip(taken, interpreted(call, kept), compiled(call, kept), strict=True)
+    for (sample, wanted), first, second in forms:
+        for form, got, other, exact in (
+            ("interpreted, not CPU", first.result, wanted, values),
+            ("compiled, not interpreted", second, first.result, True),
+        ):
+            if text := difference(sample, got, other, values=exact):
+                found.append(f"{op_coverage._short(sample)} {form}: {text}")
+    return found
+
+
+# --- memory ---------------------------------------------------------------------------------------
+
+
+def results_and_arguments(call: Call, sample: Any, device: str) -> tuple[list, list]:
+    """The tensors that a call gave, and those that it got."""
+    made = op_coverage._copied(sample) if device == "cpu" else on_jax(sample)
+    with torch.no_grad():
+        return op_coverage._tensors(call.run(made)), tensors(made)
+
+
+def changed_by_writes(call: Call, sample: Any, device: str) -> list[torch.Tensor]:
+    """The arguments, after each element of the results was written."""
+    results, arguments = results_and_arguments(call, sample, device)
+    for x in results:
+        # Some are expanded.
+        outcome(lambda x=x: x.fill_(1))
+    return [x.detach().cpu() for x in arguments]
+
+
+def has_other_strides(call: Call, sample: Any) -> bool:
+    """Whether a result lies in another order in memory than on the CPU."""
+    found = [results_and_arguments(call, sample, device)[0] for device in ("cpu", "jax")]
+    return any(_order(x) != _order(y) for x, y in zip(*found, strict=True))
+
+
+def _order(x: torch.Tensor) -> list[int]:
+    """The strides that mean something."""
+    pairs = zip(x.shape, x.stride(), strict=True) if x.numel() else ()
+    return [stride for size, stride in pairs if size > 1]
