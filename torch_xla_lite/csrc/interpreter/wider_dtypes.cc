@@ -3,12 +3,16 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/jit_type.h>
 
+#include <algorithm>
+#include <string>
 #include <typeinfo>
 
 #include "torch_xla_lite/csrc/ops/map_tensors.h"
 
 namespace torch_xla_lite::interpreter {
 namespace {
+
+constexpr const char* kWordsOfRefusals[] = {"type", "implemented", "support", "floating point"};
 
 // bool is no number, and bytes may be a mask.
 bool IsNarrowInteger(c10::ScalarType dtype) {
@@ -61,7 +65,12 @@ bool IsRefusal(const c10::Error& error) {
 }
 
 bool MayBeRefusal(const c10::Error& error) {
-  return IsRefusal(error) || typeid(error) == typeid(c10::Error);
+  if (IsRefusal(error)) return true;
+  if (typeid(error) != typeid(c10::Error)) return false;
+  const std::string text = error.what_without_backtrace();
+  return std::ranges::any_of(kWordsOfRefusals, [&](const char* word) {
+    return text.find(word) != std::string::npos;
+  });
 }
 
 }  // namespace torch_xla_lite::interpreter

@@ -33,7 +33,7 @@ c10::ScalarType WiderDtype(c10::ScalarType dtype, Width width);
 void Widen(const c10::FunctionSchema& schema, Width width, torch::jit::Stack* arguments);
 
 // Whether an error says that a kernel refuses a dtype, or may say so: many of ATen's errors have no
-// class of their own, but an index out of range or a singular matrix has one.
+// class of their own, so their words decide. A division of integers by zero is no refusal.
 bool IsRefusal(const c10::Error& error);
 bool MayBeRefusal(const c10::Error& error);
 
