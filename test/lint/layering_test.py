@@ -91,6 +91,21 @@ def test_a_layer_includes_only_external_headers_that_it_may_use():
     )
 
 
+def test_the_library_of_custom_calls_registers_nothing_that_the_bridge_registers():
+    # Both are loaded. A second copy of the device's guard would take the place of the first.
+    reached, new = set(), {str(file) for file in _CPP if _layer(file) == "ffi"}
+    while new:
+        reached |= new
+        headers = {str(header) for file, header in _INCLUDES if str(file) in new}
+        sources = {header.removesuffix(".h") + ".cc" for header in headers}
+        new = (headers | sources) - reached
+    expect_none(
+        f"{file} registers something, and belongs to the library of custom calls, too"
+        for file in sorted(reached & {str(file) for file in _CPP})
+        if re.search("^C10_REGISTER|^TORCH_LIBRARY", text(Path(file)), re.MULTILINE)
+    )
+
+
 # Its kernels and draws are found by the names of their ops; the table is generated.
 _NAMES_OPS = re.compile(r"/explicit/|draw|/op_table\.h$")
 

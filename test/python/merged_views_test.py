@@ -8,6 +8,8 @@ import torch
 
 from torch_xla_lite import _XLAC, debug
 
+UNMERGED = 8  # steps of a chain that stay as the program made them
+
 View = Callable[[torch.Tensor], torch.Tensor]
 
 
@@ -42,7 +44,7 @@ ROUNDS: dict[str, View] = {
     "reshapes of transposes": lambda x: x.t().view(12, 2, 5).view(12, 10).t(),
     "all of it": lambda x: x[:, 0:].expand(10, 12).view(10, 12),
     "one element at a time": lambda x: x[1:],
-    "from both ends": lambda x: x[:, 1:][:, :-1],
+    "from both ends": lambda x: x[:, 1:] if x.shape[1] % 2 else x[:, :-1],
     "every other": lambda x: x[::2],
     "bits": lambda x: x.view(torch.int32).view(torch.float32),
 }
@@ -51,9 +53,9 @@ ROUNDS: dict[str, View] = {
 @pytest.mark.parametrize("name", ROUNDS)
 def test_a_loop_of_views_is_read_in_few_steps(name: str):
     x, on_cpu = arange(10, 12).to("jax"), arange(10, 12)
-    for _ in range(4):
+    for _ in range(10):
         x, on_cpu = ROUNDS[name](x), ROUNDS[name](on_cpu)
-    assert len(ops_of(x)) <= 2
+    assert len(ops_of(x)) <= UNMERGED + 1
     assert torch.equal(x.cpu(), on_cpu)
     assert layout(x) == layout(on_cpu)
 
@@ -62,7 +64,7 @@ def test_conjugates_and_complex_numbers_are_undone():
     x = torch.view_as_complex(arange(6, 2).to("jax"))
     for _ in range(5):
         x = torch.view_as_complex(torch.view_as_real(x)).conj().conj()
-    assert ops_of(x) == ["aten::view_as_complex"]
+    assert len(ops_of(x)) <= UNMERGED + 1
     assert not x.is_conj()
 
 
@@ -72,7 +74,10 @@ def test_the_start_of_a_merged_slice_makes_no_new_graph():
     values = []
     debug.reset_metrics()
     for start in (1, 2, 7):
-        values.append(x[start:][start : start + 5].sum().item())
+        y = x
+        for _ in range(UNMERGED):
+            y = y[0:100]
+        values.append(y[start:][start : start + 5].sum().item())
     assert values == [20, 30, 80]
     assert debug.metrics()["compiles"] <= 1
 
@@ -143,7 +148,7 @@ def _random_view(x: torch.Tensor, random_: random.Random) -> View:
 
 def _chain(seed: int) -> list[View]:
     random_, x, views = random.Random(seed), arange(4, 6, 5), []
-    for _ in range(12):
+    for _ in range(24):
         views.append(_random_view(x, random_))
         x = views[-1](x)
     return views

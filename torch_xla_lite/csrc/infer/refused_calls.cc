@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "torch_xla_lite/csrc/ops/call.h"
+#include "torch_xla_lite/csrc/ops/map_tensors.h"
 #include "torch_xla_lite/csrc/ops/named.h"
 #include "torch_xla_lite/csrc/ops/op_name.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"

@@ -68,9 +68,8 @@ bool MayBeRefusal(const c10::Error& error) {
   if (IsRefusal(error)) return true;
   if (typeid(error) != typeid(c10::Error)) return false;
   const std::string text = error.what_without_backtrace();
-  return std::ranges::any_of(kWordsOfRefusals, [&](const char* word) {
-    return text.find(word) != std::string::npos;
-  });
+  return std::ranges::any_of(
+      kWordsOfRefusals, [&](const char* word) { return text.find(word) != std::string::npos; });
 }
 
 }  // namespace torch_xla_lite::interpreter

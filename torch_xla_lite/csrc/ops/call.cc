@@ -9,6 +9,7 @@
 #include <string>
 
 #include "torch_xla_lite/csrc/device/guard.h"
+#include "torch_xla_lite/csrc/ops/map_tensors.h"
 #include "torch_xla_lite/csrc/ops/mixed_devices.h"
 #include "torch_xla_lite/csrc/ops/words.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"

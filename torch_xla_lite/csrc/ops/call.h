@@ -81,20 +81,6 @@ class ConstantIndices {
 // torch's default dtype when a call was recorded, from its words.
 c10::ScalarType DefaultDtypeOf(std::span<const uint64_t> words);
 
-// The tensors of an argument: itself, or those of a list. None counts as an undefined tensor.
-template <typename Visit>
-void ForEachTensor(const c10::IValue& value, Visit&& visit) {
-  if (value.isTensor()) {
-    visit(value.toTensor());
-  } else if (value.isNone()) {
-    visit(at::Tensor());
-  } else if (value.isList()) {
-    for (const c10::IValue& item : value.toListRef()) {
-      if (item.isTensor() || item.isNone()) ForEachTensor(item, visit);
-    }
-  }
-}
-
 }  // namespace torch_xla_lite::dispatch
 
 #endif  // TORCH_XLA_LITE_CSRC_OPS_CALL_H_

@@ -1,5 +1,7 @@
-// Replaces the tensors in an argument, including those in lists, and its devices and generators.
+// Visits the tensors in an argument, including those in lists, or replaces them, its devices and
+// its generators.
 //
+//   ForEachTensor(argument, [&](const at::Tensor& t) { count += t.defined(); });
 //   IValue on_meta = MapArgument(argument, at::kMeta,
 //                                [](const at::Tensor& t) { return MetaOf(t); });
 //
@@ -13,6 +15,20 @@
 #include <ATen/core/ivalue.h>
 
 namespace torch_xla_lite::dispatch {
+
+// The tensors of an argument: itself, or those of a list. None counts as an undefined tensor.
+template <typename Visit>
+void ForEachTensor(const c10::IValue& value, Visit&& visit) {
+  if (value.isTensor()) {
+    visit(value.toTensor());
+  } else if (value.isNone()) {
+    visit(at::Tensor());
+  } else if (value.isList()) {
+    for (const c10::IValue& item : value.toListRef()) {
+      if (item.isTensor() || item.isNone()) ForEachTensor(item, visit);
+    }
+  }
+}
 
 template <typename Map>
 c10::IValue MapArgument(const c10::IValue& value, c10::Device device, Map&& map) {

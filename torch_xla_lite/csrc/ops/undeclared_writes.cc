@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "torch_xla_lite/csrc/ops/call.h"
+#include "torch_xla_lite/csrc/ops/map_tensors.h"
 
 namespace torch_xla_lite::dispatch {
 namespace {

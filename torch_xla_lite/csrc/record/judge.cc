@@ -8,6 +8,7 @@
 #include "torch_xla_lite/csrc/infer/infer.h"
 #include "torch_xla_lite/csrc/infer/numbers.h"
 #include "torch_xla_lite/csrc/ir/signature.h"
+#include "torch_xla_lite/csrc/ops/map_tensors.h"
 #include "torch_xla_lite/csrc/record/overlap.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"

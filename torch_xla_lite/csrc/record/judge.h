@@ -18,6 +18,7 @@
 #include "torch_xla_lite/csrc/ir/record_lock.h"
 #include "torch_xla_lite/csrc/ir/thread_annotations.h"
 #include "torch_xla_lite/csrc/ops/call.h"
+#include "torch_xla_lite/csrc/ops/map_tensors.h"
 #include "torch_xla_lite/csrc/ops/op_info.h"
 #include "torch_xla_lite/csrc/tensor/op_signature.h"
 

@@ -25,6 +25,10 @@ using tensor::OpSignature;
 using tensor::ViewStep;
 using Words = std::vector<uint64_t>;
 
+// Graphs of usual programs have the views that the program makes: lowerings of a mesh, and people,
+// know them.
+constexpr uint32_t kMostUnmerged = 8;
+
 constexpr std::string_view kView = "aten::view", kPermute = "aten::permute",
                            kSlice = "aten::slice.Tensor";
 
@@ -275,9 +279,8 @@ const Merged& MergedOf(const OpSignature& first, const OpSignature& second)
 c10::intrusive_ptr<ViewStep> MergedStep(c10::intrusive_ptr<ViewStep> previous,
                                         const OpSignature& signature, uint32_t output,
                                         ViewStep::Scalars scalars) {
-  const bool has_one = signature.outputs.size() == 1 && previous != nullptr &&
-                       previous->signature->outputs.size() == 1;
-  if (!has_one) {
+  const bool is_long = previous != nullptr && previous->depth >= kMostUnmerged;
+  if (!is_long || signature.outputs.size() != 1 || previous->signature->outputs.size() != 1) {
     return c10::make_intrusive<ViewStep>(std::move(previous), &signature, output,
                                          std::move(scalars));
   }

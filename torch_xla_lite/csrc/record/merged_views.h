@@ -1,9 +1,9 @@
 // Merges steps of views (tensor/view_step.h) as they are recorded, as strides on the CPU are
 // merged.
 //
-// A view of a view is one step if one op can make it of the base: a transpose of a transpose, a
-// reshape of a reshape, a slice of a slice. A step that undoes the last one takes it away. So a
-// loop that makes view after view is read, and written through, in a few steps.
+// In a long chain, a view of a view is one step if one op can make it of the base: a transpose of a
+// transpose, a reshape of a reshape, a slice of a slice. A step that undoes the last one takes it
+// away. So a loop that makes view after view is read, and written through, in a few steps.
 //
 //   step = MergedStep(source.step(), signature, output, scalars);
 //

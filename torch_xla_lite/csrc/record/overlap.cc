@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "torch_xla_lite/csrc/ops/call.h"
+#include "torch_xla_lite/csrc/ops/map_tensors.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
 #include "torch_xla_lite/csrc/tensor/view_step.h"
 

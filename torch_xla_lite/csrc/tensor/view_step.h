@@ -31,7 +31,8 @@ struct ViewStep : c10::intrusive_ptr_target {
       : previous(std::move(previous)),
         signature(ir::Ref<const OpSignature>::Share(signature)),
         output(output),
-        scalars(std::move(scalars)) {}
+        scalars(std::move(scalars)),
+        depth(this->previous == nullptr ? 1 : this->previous->depth + 1) {}
 
   // Without recursion: a chain may be a million steps long.
   ~ViewStep() override;
@@ -40,6 +41,7 @@ struct ViewStep : c10::intrusive_ptr_target {
   const ir::Ref<const OpSignature> signature;
   const uint32_t output;
   const Scalars scalars;
+  const uint32_t depth;  // The number of steps.
 };
 
 // The steps of `first`, followed by those of `last`, which start at the result of `first`.
