@@ -31,7 +31,7 @@ _PARTS = {
     "scripts/bench": _Part(2_300, ("scripts/bench",)),
     "scripts/ci": _Part(60, ("scripts/ci",)),
     # The goal is 13,100.
-    "their tests": _Part(13_765, tuple(f"test/{name}" for name in _TESTS)),
+    "their tests": _Part(13_770, tuple(f"test/{name}" for name in _TESTS)),
     "pages": _Part(3_400, ("docs", "README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
 }
 
