@@ -280,6 +280,7 @@ PYTHON_DEPS = {
         "sequences_test": ["//torch_xla_lite:__init__", "//torch_xla_lite/debug:__init__"],
         "serialization_test": ["//torch_xla_lite:__init__"],
         "shape_rules_test": ["//torch_xla_lite:__init__"],
+        "special_matrices_test": ["//torch_xla_lite:__init__"],
         "special_values_test": [":database", ":tiers", "//bazel:pytest_plugin", "//torch_xla_lite:__init__",
             "//torch_xla_lite/debug:__init__"],
         "stacked_layers_test": ["//torch_xla_lite:__init__", "//torch_xla_lite:stacked_layers"],
@@ -313,8 +314,8 @@ PYTHON_DEPS = {
             "graph_cuts_test", "import_test", "installed_wheel_test", "jax_calls_test", "memory_test",
             "merged_views_test", "new_shapes_test", "op_coverage_test", "op_gradients_test", "patches_test",
             "processes_test", "quantization_test", "random_programs_test", "recurrent_layers_test",
-            "refused_dtypes_test", "saving_test", "serialization_test", "special_values_test", "torchscript_test",
-            "trainers_test", "training_test"],
+            "refused_dtypes_test", "saving_test", "serialization_test", "special_matrices_test", "special_values_test",
+            "torchscript_test", "trainers_test", "training_test"],
         "only_nightly": ["compile_database_test", "types_test"],
     },
     "test/python/lowering": {

@@ -38,7 +38,7 @@ def linalg_cholesky_ex(
 ) -> tuple[jax.Array, jax.Array]:
     a = _adjoint(self) if upper else self
     factor = lax.linalg.cholesky(a, symmetrize_input=False)
-    failed = jnp.any(factor != factor, axis=(-2, -1))
+    failed = ~jnp.all(jnp.isfinite(factor), axis=(-2, -1))
     # XLA says that a matrix is not positive-definite, but not where.
     info = lax.cond(
         jnp.any(failed), lambda: _failing_minor(a), lambda: jnp.zeros_like(failed, "i4")
@@ -60,7 +60,7 @@ def _failing_minor(a: jax.Array) -> jax.Array:
             inside[..., :, None] & inside[..., None, :], a, jnp.eye(size, dtype=a.dtype)
         )
         factor = lax.linalg.cholesky(minor, symmetrize_input=False)
-        failed = jnp.any(factor != factor, axis=(-2, -1))
+        failed = ~jnp.all(jnp.isfinite(factor), axis=(-2, -1))
         return jnp.where(failed, positive, order), jnp.where(failed, order, failing)
 
     bounds = (jnp.zeros(a.shape[:-2], "i4"), jnp.full(a.shape[:-2], size, "i4"))
@@ -92,7 +92,7 @@ def cholesky_solve(self: jax.Array, input2: jax.Array, upper: bool = False) -> j
 def cholesky_inverse(self: jax.Array, upper: bool = False) -> jax.Array:
     is_zero = jnp.diagonal(self, axis1=-2, axis2=-1) == 0
     message = "cholesky_inverse: an element of the diagonal is zero"
-    check(jnp.any(is_zero), message, RuntimeError)
+    check(jnp.any(is_zero), message, LinAlgError)
     identity = jnp.broadcast_to(jnp.eye(self.shape[-1], dtype=self.dtype), self.shape)
     return cholesky_solve(identity, self, upper)
 

@@ -148,6 +148,7 @@ def test_a_module_is_imported_for_its_first_op_while_jax_traces_under_the_users_
 
 def test_a_module_that_cannot_be_imported_is_an_error_and_no_reason_to_fall_back(monkeypatch):
     monkeypatch.setitem(registry.DECLARED, "aten::log", "nowhere")
+    monkeypatch.setitem(sys.modules, "torch_xla_lite.lowering.nowhere", None)
     with pytest.raises(registry.BrokenPackage, match="//torch_xla_lite/lowering:nowhere"):
         registry.call("aten::log", [jnp.ones(3)], [out(3)])
     registry.find("aten::logit")
