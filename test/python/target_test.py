@@ -10,7 +10,7 @@ from jax import lax
 
 import torch_xla_lite
 from torch_xla_lite import debug
-from torch_xla_lite.compiler import compilation_cache, tracing
+from torch_xla_lite.compiler import compilation_cache, compiler, tracing
 from torch_xla_lite.lowering import linalg, matmul, views
 from torch_xla_lite.lowering.base import checks, registry, target
 
@@ -125,6 +125,70 @@ def test_so_do_all_products_of_its_programs(gpu, monkeypatch: pytest.MonkeyPatch
 def test_a_program_can_choose_the_precision(gpu):
     with jax.default_matmul_precision("tensorfloat32"):
         assert precisions(np.float32) == {(lax.Precision.HIGH, lax.Precision.HIGH)}
+
+
+def _allow_tf32() -> None:
+    torch.backends.cuda.matmul.allow_tf32 = True
+
+
+def _choose(precision: str) -> None:
+    torch.backends.fp32_precision = precision
+
+
+@pytest.fixture
+def settings():
+    """Of torch, as a process begins with, and again at the end."""
+
+    def reset() -> None:
+        torch.set_float32_matmul_precision("highest")
+        torch.backends.cuda.matmul.fp32_precision = "none"
+        torch.backends.fp32_precision = "none"
+
+    reset()
+    yield
+    reset()
+
+
+@pytest.mark.parametrize(
+    ("choose", "precision"),
+    [
+        (lambda: None, "HIGHEST"),
+        (lambda: torch.set_float32_matmul_precision("highest"), "HIGHEST"),
+        (lambda: torch.set_float32_matmul_precision("high"), "HIGH"),
+        (lambda: torch.set_float32_matmul_precision("medium"), "DEFAULT"),
+        (_allow_tf32, "HIGH"),
+        (lambda: _choose("ieee"), "HIGHEST"),
+        (lambda: _choose("tf32"), "HIGH"),
+        (lambda: _choose("bf16"), "DEFAULT"),
+    ],
+)
+def test_the_settings_of_torch_choose_the_precision(gpu, settings, choose, precision: str):
+    choose()
+    assert precisions(np.float32) == {(lax.Precision[precision],) * 2}
+    assert precisions(np.float16) == {None}
+    with jax.default_matmul_precision("tensorfloat32"):
+        assert precisions(np.float32) == {(lax.Precision.HIGH,) * 2}
+
+
+def test_a_graph_is_compiled_once_for_each_precision(gpu, settings):
+    x = X.jax()
+    torch_xla_lite.sync()
+    debug.reset_metrics()
+    made_for = []
+    for name in ("highest", "high", "highest", "high", "medium"):
+        torch.set_float32_matmul_precision(name)
+        torch.testing.assert_close((x @ x.T).cpu(), X @ X.T)
+        made_for.append(len(debug.explain_recompile()))
+    assert [count - made_for[0] for count in made_for] == [0, 1, 1, 1, 2]
+
+
+def test_programs_on_disk_have_the_precision_in_their_keys(gpu, settings, monkeypatch):
+    keys = []
+    monkeypatch.setattr(compilation_cache, "key", keys.append)
+    for name in ("highest", "high"):
+        torch.set_float32_matmul_precision(name)
+        compiler._key("a graph", None)
+    assert keys[0] != keys[1]
 
 
 @pytest.mark.parametrize("dtype", [torch.int32, torch.float64, torch.complex64], ids=str)

@@ -106,7 +106,9 @@ def _description(
 
 
 def _key(description: str, mesh: Mesh | None) -> str | None:
-    return compilation_cache.key(description + placements.devices_text(mesh))
+    precision = target.float32_precision()
+    settings = placements.devices_text(mesh) + ("" if precision is None else precision.name)
+    return compilation_cache.key(description + settings)
 
 
 def _mesh(calls: Sequence[Call | None], leaves: Sequence[tuple]) -> Mesh | None:
@@ -125,6 +127,29 @@ def _mesh(calls: Sequence[Call | None], leaves: Sequence[tuple]) -> Mesh | None:
 
 
 def compile_graph(
+    steps: list[tuple],
+    roots: list[Root],
+    structure: int | None,
+    place: Place | None = None,
+) -> Compiled:
+    """Compiles one graph, on accelerators once for each precision of float32 products that torch's
+    settings have when it runs. Arguments, results and errors are those of `_compile`."""
+    precision = target.float32_precision()
+    function, graph = _compile(steps, roots, structure, place)
+    if precision is None:
+        return function, graph
+    functions = {precision: function}
+
+    def run(*arguments: jax.Array) -> list[jax.Array]:
+        precision = target.float32_precision()
+        if precision not in functions:
+            functions[precision] = _compile(steps, roots, structure, place)[0]
+        return functions[precision](*arguments)
+
+    return run, graph
+
+
+def _compile(
     steps: list[tuple],
     roots: list[Root],
     structure: int | None,

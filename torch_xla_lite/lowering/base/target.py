@@ -3,6 +3,7 @@
 target.platform()                     # "cpu", "gpu", "tpu"
 target.has_host_memory()              # whether ATen's CPU kernels can use XLA's buffers
 target.has_threefry()                 # whether this project's generator can draw for jax's
+target.float32_precision()            # of float32 products, by torch's settings
 target.product_precision(dtype)       # for lax.dot_general
 target.rounds_products()              # whether results of products are 16-bit numbers
 target.is_slow_at_convolutions()      # whether convolution_forms.py chooses among forms
@@ -26,6 +27,7 @@ from contextvars import ContextVar
 import jax
 import jax.numpy as jnp
 import numpy as np
+import torch
 from jax import lax
 
 from torch_xla_lite.lowering.base.mesh import current
@@ -104,13 +106,32 @@ def fuses_too_much() -> bool:
     return platform() == "cpu"
 
 
-def product_precision(dtype: np.dtype) -> lax.Precision | None:
-    """Of products of matrices and of convolutions. torch multiplies float32 in float32, on GPUs
-    unless the program says otherwise. XLA's default there is TF32, with 10 bits for the fraction;
-    `jax.config.update("jax_default_matmul_precision", "tensorfloat32")` chooses it."""
-    if platform() == "cpu" or dtype.itemsize < 4 or jax.config.jax_default_matmul_precision:
+def float32_precision() -> lax.Precision | None:
+    """How accelerators multiply float32 numbers; None on CPUs, and where jax's own setting,
+    `jax_default_matmul_precision`, says it.
+
+    It is what torch's settings say for CUDA: `torch.set_float32_matmul_precision`,
+    `torch.backends.cuda.matmul.allow_tf32`, `torch.backends.fp32_precision` and
+    `torch.backends.cuda.matmul.fp32_precision`. Of HIGH, GPUs make TF32, with 10 bits for the
+    fraction, and TPUs three products of bfloat16; of DEFAULT, TPUs make one.
+    """
+    if platform() == "cpu" or jax.config.jax_default_matmul_precision:
         return None
-    return lax.Precision.HIGHEST
+    backends = torch.backends
+    chosen = backends.cuda.matmul.fp32_precision
+    if chosen == "none":  # and where only CPUs have bfloat16 products
+        chosen = backends.fp32_precision
+    elif chosen == "tf32" and backends.mkldnn.matmul.fp32_precision == "bf16":
+        chosen = "bf16"  # set_float32_matmul_precision("medium")
+    return _PRECISIONS.get(chosen, lax.Precision.HIGHEST)
+
+
+_PRECISIONS = {"tf32": lax.Precision.HIGH, "bf16": lax.Precision.DEFAULT}
+
+
+def product_precision(dtype: np.dtype) -> lax.Precision | None:
+    """Of products of matrices and of convolutions."""
+    return None if dtype.itemsize < 4 else float32_precision()
 
 
 def rounds_products() -> bool:
