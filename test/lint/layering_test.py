@@ -106,8 +106,9 @@ def test_the_library_of_custom_calls_registers_nothing_that_the_bridge_registers
     )
 
 
-# Its kernels and draws are found by the names of their ops; the table is generated.
-_NAMES_OPS = re.compile(r"/explicit/|draw|/op_table\.h$")
+# Kernels and draws, and torch's that are kept, are found by the names of their ops; the table is
+# generated.
+_NAMES_OPS = re.compile(r"/explicit/|draw|/kept_kernel\.cc$|/op_table\.h$")
 
 
 def test_the_facts_of_ops_stand_in_the_decorators_of_their_lowerings():

@@ -20,6 +20,23 @@ from scripts import op_coverage
 from test.python import tiers
 from torch_xla_lite import _XLAC, debug
 
+# Squares of these floats are finite. None is subnormal: compiled graphs take those for zero. Nor is
+# one complex (special_values_test.py).
+_FLOATS = (float("inf"), float("nan"), 0.0, 1e19, 3e9, 300.5, 0.5, 1e-30, 1.0, 1.5)
+_LARGEST = torch.iinfo(torch.int32).max
+VALUES = {
+    torch.float32: (*_FLOATS, *(-value for value in _FLOATS)),
+    torch.int32: (0, 1, 2, 3, 7, 31, 32, 33, 65536, _LARGEST, -1, -2, -7, -32, ~_LARGEST),
+}
+
+# A value says how long their results are, or how many steps torch's kernel takes.
+ENDLESS = (
+    "bincount",
+    "repeat_interleave",
+    "special_laguerre_polynomial_l",
+    "special_legendre_polynomial_p",
+)
+
 # Calls of one graph: more are compiled faster than one by one, and too many more slowly.
 _AT_ONCE = 48
 

@@ -10,15 +10,6 @@ from bazel.pytest_plugin import mostly_nightly
 from test.python import database, tiers
 from torch_xla_lite import _XLAC, debug
 
-# Squares of these floats are finite. None is subnormal: compiled graphs take those for zero. Nor is
-# one complex (OF_COMPLEX, below).
-_FLOATS = (float("inf"), float("nan"), 0.0, 1e19, 3e9, 300.5, 0.5, 1e-30, 1.0, 1.5)
-_LARGEST = torch.iinfo(torch.int32).max
-VALUES = {
-    torch.float32: (*_FLOATS, *(-value for value in _FLOATS)),
-    torch.int32: (0, 1, 2, 3, 7, 31, 32, 33, 65536, _LARGEST, -1, -2, -7, -32, ~_LARGEST),
-}
-
 # How many ops of the database the interpreter computes with its own kernels.
 NUM_COMPARED = {torch.float32: 560, torch.int32: 330}
 
@@ -54,14 +45,6 @@ DIFFERENT = {
 }
 _MAY_DIFFER = set(" ".join(DIFFERENT.values()).split())
 
-# A value says how long their results are, or how many steps torch's kernel takes.
-ENDLESS = (
-    "bincount",
-    "repeat_interleave",
-    "special_laguerre_polynomial_l",
-    "special_legendre_polynomial_p",
-)
-
 DAILY = ("add", "div_trunc_rounding", "long", "lcm", "cumsum", "cumprod", "where", "sum")
 
 
@@ -76,7 +59,7 @@ def compare(name: str, dtype: torch.dtype) -> tuple[int, list[str]]:
     """How many calls were compared, and what differs."""
     call, count, differences = database.Call(database.ops()[name]), 0, []
     for one in database.samples(call.op, dtype, 2):
-        samples = [*database.special(one, dtype, VALUES[dtype])]
+        samples = [*database.special(one, dtype, database.VALUES[dtype])]
         first = database.interpreted(call, samples)
         kept = [x for x, found in zip(samples, first, strict=True) if found.is_interpreted]
         wanted = [found.result for found in first if found.is_interpreted]
@@ -87,7 +70,7 @@ def compare(name: str, dtype: torch.dtype) -> tuple[int, list[str]]:
     return count, differences
 
 
-@pytest.mark.parametrize("dtype", VALUES, ids=str)
+@pytest.mark.parametrize("dtype", database.VALUES, ids=str)
 @pytest.mark.parametrize("name", DAILY)
 def test_an_op_gives_one_answer(name: str, dtype: torch.dtype):
     if dtype not in database.ops()[name].dtypes:
@@ -95,13 +78,15 @@ def test_an_op_gives_one_answer(name: str, dtype: torch.dtype):
     count, differences = compare(name, dtype)
     assert differences == []
     # Errors, such as of division by zero, are those of the compiled graph.
-    assert count > len(VALUES[dtype])
+    assert count > len(database.VALUES[dtype])
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("dtype", VALUES, ids=str)
+@pytest.mark.parametrize("dtype", database.VALUES, ids=str)
 def test_each_op_of_the_database_gives_one_answer(dtype: torch.dtype):
-    names = [x for x, op in database.ops().items() if dtype in op.dtypes and x not in ENDLESS]
+    names = [
+        x for x, op in database.ops().items() if dtype in op.dtypes and x not in database.ENDLESS
+    ]
     compared = {name: compare(name, dtype) for name in names}
     different = {name: found[0] for name, (_, found) in compared.items() if found}
     assert {name: text for name, text in different.items() if name not in _MAY_DIFFER} == {}

@@ -36,6 +36,14 @@ class Layer(NamedTuple):
     roots: tuple[str, ...]
 
 
+_STRUCTURED = """
+    _log_softmax _log_softmax_backward_data _softmax _softmax_backward_data add addcdiv addcmul
+    addmm amax amin argmax argmin atan2 bitwise_and bitwise_or bmm ceil clamp clamp_max
+    clamp_min cos div elu elu_backward eq erf erfc exp exp2 expm1 floor ge gelu gelu_backward gt
+    le leaky_relu leaky_relu_backward lerp log log10 log1p log2 lt maximum mean minimum mm mul
+    ne neg pow reciprocal round rsqrt sigmoid sigmoid_backward silu silu_backward sin softplus
+    softplus_backward sqrt sub sum tan tanh tanh_backward threshold_backward trunc"""
+
 LAYERS = (
     Layer(
         "C10",
@@ -100,6 +108,17 @@ LAYERS = (
     ),
     # torch's meta functions in C++ (meta_functions.py), all of which main() adds.
     Layer("META", ("C10", "TENSOR_BASE", "CORE"), ()),
+    # torch's structured kernels (csrc/interpreter/kept_kernel.cc).
+    Layer(
+        "KERNELS",
+        ("C10", "TENSOR_BASE", "CORE"),
+        (
+            "ATen/TensorIterator.h",
+            "ATen/native/ReduceOps.h",
+            "ATen/native/TensorCompare.h",
+            *(f"ATen/ops/{op}_native.h" for op in _STRUCTURED.split()),
+        ),
+    ),
     # Allocators of pinned memory.
     Layer("HOST_MEMORY", ("C10", "TENSOR_BASE", "CORE"), ("ATen/core/CachingHostAllocator.h",)),
     # Selection of the attention kernel of a device.

@@ -6,6 +6,7 @@
 #   core         at::Tensor, the dispatcher, torch/library.h
 #   operators    operators called by name (core has the most common ones)
 #   meta         torch's meta functions in C++, listed by meta_functions.h
+#   kernels      torch's structured kernels
 #   autocast_ops  the ops that autocast casts
 #   host_memory  ATen/core/CachingHostAllocator.h: allocators of pinned memory
 #   attention    ATen/native/transformers/attention.h: selects the attention kernel of a device
@@ -15,7 +16,7 @@
 load("@rules_cc//cc:cc_library.bzl", "cc_library")
 load("@torch_xla_lite//third_party/torch:runtime.bzl", "torch_runtime")
 load("@torch_xla_lite//bazel:linking.bzl", "interface_library")
-load(":layers.bzl", "ATTENTION", "AUTOGRAD", "C10", "CORE", "HOST_MEMORY", "META", "OPERATORS", "PYTHON", "STABLE", "TENSOR_BASE")
+load(":layers.bzl", "ATTENTION", "AUTOGRAD", "C10", "CORE", "HOST_MEMORY", "KERNELS", "META", "OPERATORS", "PYTHON", "STABLE", "TENSOR_BASE")
 load(":torch.bzl", "TORCH")
 
 package(default_visibility = ["//visibility:public"])
@@ -63,6 +64,13 @@ cc_library(
 cc_library(
     name = "meta",
     hdrs = META + ["include/meta_functions.h"],
+    includes = ["include"],
+    deps = [":core"],
+)
+
+cc_library(
+    name = "kernels",
+    hdrs = KERNELS,
     includes = ["include"],
     deps = [":core"],
 )

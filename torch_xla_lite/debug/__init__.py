@@ -45,6 +45,8 @@ class Metrics(TypedDict):
     loads: int  # graphs whose compiled program was on disk (compilation_cache.py)
     executions: int  # graphs that ran compiled
     interpretations: int  # graphs that ran without being compiled (compiler.py)
+    planned: int  # of these, runs of graphs that came back, by a plan
+    plans: int  # plans that were made
     cache_hits: int  # graphs that ran with the program of an earlier, equal graph
     recorded_ops: int  # ops that were recorded
     fallbacks: dict[str, int]  # op -> how often torch's CPU kernel ran in place of XLA's code

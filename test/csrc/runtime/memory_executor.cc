@@ -61,7 +61,7 @@ ir::Ref<ir::Buffer> BufferOf(Data data) {
 }  // namespace
 
 std::optional<std::vector<ir::Ref<ir::Buffer>>> MemoryExecutor::Interpret(
-    const ir::Graph& graph, ExecutableCache& /*cache*/) {
+    const ir::Graph& graph, ExecutableCache& /*cache*/, Interpretation* /*run*/) {
   const ExclusiveUse use(&is_busy_);
   if (!interprets) return std::nullopt;
   std::vector<ir::Ref<ir::Buffer>> buffers;

@@ -26,7 +26,8 @@ namespace torch_xla_lite::runtime {
 class MemoryExecutor final : public Executor {
  public:
   std::optional<std::vector<ir::Ref<ir::Buffer>>> Interpret(const ir::Graph& graph,
-                                                            ExecutableCache& cache) override;
+                                                            ExecutableCache& cache,
+                                                            Interpretation* run) override;
   ir::Ref<Executable> Load(const ir::Graph& graph) override;
   ir::Ref<Executable> Compile(const ir::Graph& graph) override;
   ir::Ref<Compilation> StartCompile(const ir::Graph& graph) override;

@@ -33,6 +33,11 @@ CostModel Model() {
 
 double NoSingleCalls(const ir::Description&) { return 0; }
 
+Decision Decide(Tiering& tiering, const ir::Graph& graph,
+                const std::function<double(const ir::Description&)>& cost_of_single_calls) {
+  return tiering.Decide(graph, ir::StructureHash(graph.key), cost_of_single_calls);
+}
+
 ir::Graph Chain(size_t length, size_t size = 1) {
   ir::Value value = Leaf(Data(size, 1));
   for (size_t i = 0; i < length; ++i) value = Call("reversed", {value});
@@ -45,7 +50,7 @@ class TieringTest : public testing::Test {
   // How often the graph is interpreted until it is compiled, if it is not on disk.
   size_t RunsUntilCompiled(const ir::Graph& graph) {
     size_t runs = 0;
-    while (tiering_.Decide(graph, NoSingleCalls) != Decision::kCompile) ++runs;
+    while (Decide(tiering_, graph, NoSingleCalls) != Decision::kCompile) ++runs;
     return runs;
   }
 
@@ -59,9 +64,9 @@ TEST_F(TieringTest, AGraphIsCompiledWhenItsRunsHaveCostAsMuchAsThat) {
 }
 
 TEST_F(TieringTest, AGraphWhoseSingleCallsCostMoreThanItIsCompiledAtOnce) {
-  EXPECT_EQ(tiering_.Decide(Chain(2), [](auto&) { return 200; }), Decision::kInterpret);
-  EXPECT_EQ(tiering_.Decide(Chain(3), [](auto&) { return 301; }), Decision::kCompile);
-  EXPECT_EQ(tiering_.Decide(Chain(3), NoSingleCalls), Decision::kCompile);
+  EXPECT_EQ(Decide(tiering_, Chain(2), [](auto&) { return 200; }), Decision::kInterpret);
+  EXPECT_EQ(Decide(tiering_, Chain(3), [](auto&) { return 301; }), Decision::kCompile);
+  EXPECT_EQ(Decide(tiering_, Chain(3), NoSingleCalls), Decision::kCompile);
 }
 
 TEST_F(TieringTest, CountsWhatItsDecisionsCost) {
@@ -69,7 +74,7 @@ TEST_F(TieringTest, CountsWhatItsDecisionsCost) {
   EXPECT_EQ(tiering_.interpreted(), 10 * 20);
   EXPECT_EQ(tiering_.compiled(), 200);
   // Compiling this pays in no case.
-  tiering_.Decide(Chain(1), NoSingleCalls);
+  Decide(tiering_, Chain(1), NoSingleCalls);
   EXPECT_EQ(tiering_.interpreted(), 10 * 20 + 10);
   tiering_.Clear();
   EXPECT_EQ(tiering_.interpreted() + tiering_.compiled(), 0);
@@ -81,7 +86,7 @@ TEST_F(TieringTest, AProgramPaysAtMostTwiceWhatIsBest) {
   double paid = 0;
   bool is_compiled = false;
   for (int runs = 1; runs < 1000; ++runs) {
-    if (!is_compiled && tiering_.Decide(graph, NoSingleCalls) == Decision::kCompile) {
+    if (!is_compiled && Decide(tiering_, graph, NoSingleCalls) == Decision::kCompile) {
       is_compiled = true;
       paid += costs.compilation;
     }
@@ -102,28 +107,28 @@ TEST_F(TieringTest, WhatCannotBeInterpretedIsCompiledWhenItIsNew) {
   model.Set({{"reversed", {.call = std::numeric_limits<double>::infinity(), .compilation = 100}}},
             {.execution = 15});
   Tiering tiering(&model);
-  EXPECT_EQ(tiering.Decide(Chain(1), NoSingleCalls), Decision::kCompile);
+  EXPECT_EQ(Decide(tiering, Chain(1), NoSingleCalls), Decision::kCompile);
 }
 
 TEST_F(TieringTest, WhatCompilingDoesNotMakeFasterIsNeverCompiled) {
   const ir::Graph graph = Chain(1);
   for (int run = 0; run < 10'000; ++run)
-    EXPECT_EQ(tiering_.Decide(graph, NoSingleCalls), Decision::kInterpret);
+    EXPECT_EQ(Decide(tiering_, graph, NoSingleCalls), Decision::kInterpret);
 }
 
 TEST_F(TieringTest, AProgramOnDiskIsSoughtOnceWhenRunsHaveCostAsMuchAsLoading) {
   const ir::Graph graph = Chain(8);  // 80 for a run, 20 + 80 for loading.
-  EXPECT_EQ(tiering_.Decide(graph, NoSingleCalls), Decision::kInterpret);
-  EXPECT_EQ(tiering_.Decide(graph, NoSingleCalls), Decision::kInterpret);
-  EXPECT_EQ(tiering_.Decide(graph, NoSingleCalls), Decision::kLoad);
-  EXPECT_EQ(tiering_.Decide(graph, NoSingleCalls), Decision::kInterpret);
+  EXPECT_EQ(Decide(tiering_, graph, NoSingleCalls), Decision::kInterpret);
+  EXPECT_EQ(Decide(tiering_, graph, NoSingleCalls), Decision::kInterpret);
+  EXPECT_EQ(Decide(tiering_, graph, NoSingleCalls), Decision::kLoad);
+  EXPECT_EQ(Decide(tiering_, graph, NoSingleCalls), Decision::kInterpret);
 }
 
 TEST_F(TieringTest, AGraphThatCannotBeCompiledStaysHot) {
   const ir::Graph graph = Chain(2);
   RunsUntilCompiled(graph);
-  EXPECT_EQ(tiering_.Decide(graph, NoSingleCalls), Decision::kCompile);
-  EXPECT_EQ(tiering_.Decide(graph, NoSingleCalls), Decision::kCompile);
+  EXPECT_EQ(Decide(tiering_, graph, NoSingleCalls), Decision::kCompile);
+  EXPECT_EQ(Decide(tiering_, graph, NoSingleCalls), Decision::kCompile);
 }
 
 TEST_F(TieringTest, ClearingForgetsAll) {
@@ -146,14 +151,14 @@ TEST_F(TieringTest, UnknownOpsCostNothingWhereNothingIsKnownOfOthers) {
 }
 
 TEST_F(TieringTest, OfManyGraphsThoseAreForgottenThatDoNotComeBack) {
-  tiering_.Decide(Chain(2), NoSingleCalls);
+  Decide(tiering_, Chain(2), NoSingleCalls);
   for (int op = 0; op < 40'000; ++op) {
     const ir::Value value = Call("op" + std::to_string(op), {Leaf({1})});
     const ir::Root roots[] = {{&value}};
-    tiering_.Decide(ir::Linearize(roots), NoSingleCalls);
-    if (op % 4000 == 0) tiering_.Decide(Chain(3), NoSingleCalls);
+    Decide(tiering_, ir::Linearize(roots), NoSingleCalls);
+    if (op % 4000 == 0) Decide(tiering_, Chain(3), NoSingleCalls);
   }
-  EXPECT_EQ(tiering_.Decide(Chain(3), NoSingleCalls), Decision::kCompile);
+  EXPECT_EQ(Decide(tiering_, Chain(3), NoSingleCalls), Decision::kCompile);
   EXPECT_EQ(RunsUntilCompiled(Chain(2)), 10u);
 }
 

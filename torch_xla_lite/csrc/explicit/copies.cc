@@ -101,7 +101,7 @@ void Clone(const OperatorHandle&, DispatchKeySet, Stack* stack) {
 // _local_scalar_dense(Tensor self) -> Scalar
 void LocalScalarDense(const OperatorHandle&, DispatchKeySet, Stack* stack) {
   const at::Tensor self = torch::jit::pop(*stack).toTensor();
-  stack->emplace_back(Download(self).item());
+  stack->emplace_back(DownloadNumber(self));
 }
 
 constexpr ExplicitKernel kKernels[] = {

@@ -7,13 +7,13 @@
 #include <c10/util/complex.h>
 
 #include <algorithm>
-#include <bit>
-#include <cstring>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "torch_xla_lite/csrc/interpreter/numbers.h"
 #include "torch_xla_lite/csrc/interpreter/opmath.h"
 #include "torch_xla_lite/csrc/interpreter/recurrence.h"
 #include "torch_xla_lite/csrc/interpreter/recurrent_cell.h"
@@ -35,34 +35,6 @@ using dispatch::UnexpectedResults;
 
 // Draws numbers only for dropout, which its kernel refuses.
 constexpr std::string_view kAttention = "aten::_scaled_dot_product_flash_attention_for_cpu";
-
-// A copy of a scalar of a node, which is not aligned for complex numbers.
-struct Number {
-  alignas(c10::complex<double>) uint64_t words[2];
-};
-
-// How the scalars of a node are stored (ops/call.cc): as int64, uint64, double or a pair.
-c10::ScalarType StoredType(c10::ScalarType dtype) {
-  if (c10::isComplexType(dtype)) return c10::ScalarType::ComplexDouble;
-  if (c10::isFloatingType(dtype)) return c10::ScalarType::Double;
-  const bool is_own = dtype == c10::ScalarType::Bool || dtype == c10::ScalarType::UInt64;
-  return is_own ? dtype : c10::ScalarType::Long;
-}
-
-// A scalar that is stored as `from`, as `to`. Converts as torch converts tensors: without a check.
-ScalarView View(Number& number, c10::ScalarType from, c10::ScalarType to) {
-  if (from == to) return {StoredType(from), number.words};
-  const bool is_float = from == c10::ScalarType::Double;
-  const auto real = std::bit_cast<double>(number.words[0]);
-  const auto integer = static_cast<int64_t>(number.words[0]);
-  if (to == c10::ScalarType::Double) {
-    number.words[0] = std::bit_cast<uint64_t>(static_cast<double>(integer));
-  } else {
-    const float rounded = is_float ? static_cast<float>(real) : static_cast<float>(integer);
-    std::memcpy(number.words, &rounded, sizeof(rounded));
-  }
-  return {to, number.words};
-}
 
 // The dtype to which torch would convert the numbers of a call, in each of its runs: this one saves
 // a third of the time of a small op. Numbers of 16-bit floats keep their digits: Undefined.
@@ -203,6 +175,24 @@ CpuCall::CpuCall(const ir::Signature& signature) : signature_(signature) {
   // The strides among its arguments are those of torch's view.
   is_reshape_ = name == "aten::_reshape_alias";
 }
+
+const CpuCall& CpuCall::Of(const ir::Signature& signature) {
+  if (!signature.derived) signature.derived = std::make_unique<const CpuCall>(signature);
+  return static_cast<const CpuCall&>(*signature.derived);
+}
+
+std::unique_ptr<KeptCall> CpuCall::Keep(std::span<const at::Tensor> operands,
+                                        const at::Tensor& result) const {
+  const bool is_torchs = kernel_ == nullptr && complete_ == nullptr && draw_ == nullptr;
+  const bool is_plain = is_torchs && !written_ && !is_reshape_ && !index_ && !is_seeded_ &&
+                        !needs_dense_operand_ && width_ == Width::kOwn && is_possible();
+  if (!is_plain || signature_.outputs.size() != 1) return nullptr;
+  const auto is_contiguous = [](const at::Tensor& operand) { return operand.is_contiguous(); };
+  if (!takes_any_strides_ && !std::ranges::all_of(operands, is_contiguous)) return nullptr;
+  return KeptCall::Keep(*call_, scalar_dtypes_, operands, result);
+}
+
+bool CpuCall::is_view() const { return call_ && !written_ && IsView(call_->op().schema()); }
 
 bool CpuCall::is_possible() const {
   return call_.has_value() && !has_given_up_ && width_ != Width::kNone &&

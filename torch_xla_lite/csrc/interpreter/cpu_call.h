@@ -13,12 +13,14 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "torch_xla_lite/csrc/interpreter/completion.h"
 #include "torch_xla_lite/csrc/interpreter/draw.h"
+#include "torch_xla_lite/csrc/interpreter/kept_call.h"
 #include "torch_xla_lite/csrc/interpreter/wider_dtypes.h"
 #include "torch_xla_lite/csrc/ir/signature.h"
 #include "torch_xla_lite/csrc/ops/aten_call.h"
@@ -29,6 +31,9 @@ namespace torch_xla_lite::interpreter {
 class CpuCall final : public ir::Signature::Derived {
  public:
   explicit CpuCall(const ir::Signature& signature);
+
+  // That of a signature, which keeps it.
+  static const CpuCall& Of(const ir::Signature& signature);
 
   // Whether there is a kernel that gives what the op's lowering gives. Not all random numbers can
   // be those of jax, the strides of torch's views are unknown to the graph, and kernels read the
@@ -47,6 +52,14 @@ class CpuCall final : public ir::Signature::Derived {
   Width width() const { return width_; }
   void set_width(Width width) const { width_ = width; }
   bool has_run() const { return has_run_; }
+
+  // Whether its results are views of an operand, and it writes to none.
+  bool is_view() const;
+
+  // The same for tensors that stay where they are and as they are, or nullptr if Run() does more
+  // than to call a kernel that can be kept.
+  std::unique_ptr<KeptCall> Keep(std::span<const at::Tensor> operands,
+                                 const at::Tensor& result) const;
 
   // Returns one tensor for each output of the signature, undefined where the signature has none.
   // `scalars` are those of the node. may_overwrite: whether the call is the last that needs the

@@ -104,11 +104,6 @@ class Lifetimes {
   std::vector<Freed> freed_;
 };
 
-const CpuCall& CallOf(const ir::Signature& signature) {
-  if (!signature.derived) signature.derived = std::make_unique<const CpuCall>(signature);
-  return static_cast<const CpuCall&>(*signature.derived);
-}
-
 // The op, and the dtypes of its operands and results.
 std::string DtypesOf(const ir::Signature& signature, std::span<const at::Tensor> operands) {
   std::string key = signature.op;
@@ -128,11 +123,12 @@ Interpreter::Interpreter(const RunLowering& run_lowering, std::function<bool()> 
       padded_draws_(run_lowering) {}
 
 bool Interpreter::RunsLowering(const ir::Signature& call) const {
-  const bool has_kernel = CallOf(call).is_possible() && !lowered_.contains(call.op);
+  const bool has_kernel = CpuCall::Of(call).is_possible() && !lowered_.contains(call.op);
   return !has_kernel && !call.is_zeros && !PaddedDraws::Has(call.op);
 }
 
-std::vector<at::Tensor> Interpreter::Run(const ir::Graph& graph, std::vector<at::Tensor> leaves) {
+std::vector<at::Tensor> Interpreter::Run(const ir::Graph& graph, std::vector<at::Tensor> leaves,
+                                         Trace* trace) {
   const device::BlockScope blocks;
   const ir::Description description = ir::Describe(graph.key);
   const Lifetimes lifetimes(graph, description);
@@ -155,6 +151,7 @@ std::vector<at::Tensor> Interpreter::Run(const ir::Graph& graph, std::vector<at:
     const ir::Step& step = description.steps[i];
     if (step.signature == nullptr) {
       results[i] = {leaves[leaf++]};
+      if (trace != nullptr) trace->AddLeaf(results[i][0]);
       continue;
     }
     std::vector<at::Tensor> operands;
@@ -164,7 +161,9 @@ std::vector<at::Tensor> Interpreter::Run(const ir::Graph& graph, std::vector<at:
     }
     lifetimes.ForEachFreedAfter(i, [&](uint32_t done) { results[done].clear(); });
     const bool overwrites = !operands.empty() && may_overwrite(operands[0], i);
+    if (trace != nullptr) trace->BeginCall(step.operands, operands, overwrites);
     results[i] = RunCall(*graph.nodes[i], std::move(operands), overwrites);
+    if (trace != nullptr) trace->EndCall(results[i]);
   }
   std::vector<at::Tensor> roots;
   for (const ir::Position root : description.roots) {
@@ -175,6 +174,20 @@ std::vector<at::Tensor> Interpreter::Run(const ir::Graph& graph, std::vector<at:
   return roots;
 }
 
+std::unique_ptr<Plan> Interpreter::MakePlan(const ir::Graph& graph, const Trace& trace) const {
+  return std::make_unique<Plan>(ir::Describe(graph.key), trace, [this](const ir::Signature& call) {
+    return !call.is_zeros && !lowered_.contains(call.op);
+  });
+}
+
+std::vector<at::Tensor> Interpreter::Run(Plan& plan, const ir::Graph& graph,
+                                         std::span<void* const> leaves) {
+  return plan.Run(graph, leaves,
+                  [this](const ir::Node& call, std::vector<at::Tensor> operands, bool overwrites) {
+                    return RunCall(call, std::move(operands), overwrites);
+                  });
+}
+
 std::vector<at::Tensor> Interpreter::RunCall(const ir::Node& node, std::vector<at::Tensor> operands,
                                              bool may_overwrite) {
   const ir::Signature& signature = node.signature();
@@ -183,7 +196,7 @@ std::vector<at::Tensor> Interpreter::RunCall(const ir::Node& node, std::vector<a
     const ir::Shape* shape = signature.outputs[0];
     return {Zeros(shape->dims(), tensor::ScalarTypeOf(shape))};
   }
-  const CpuCall& call = CallOf(signature);
+  const CpuCall& call = CpuCall::Of(signature);
   if (!call.has_run() && !widths_.empty()) {
     const auto known = widths_.find(DtypesOf(signature, operands));
     if (known != widths_.end()) call.set_width(known->second);

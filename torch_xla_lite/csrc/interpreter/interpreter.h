@@ -9,7 +9,8 @@
 // another generator than threefry. Where the CPU's kernel refuses the dtypes of a call, it runs in
 // wider ones (wider_dtypes.h). Calls for which there is no kernel run their lowering, which is
 // compiled for each. A call that is the last to need the memory of its first operand may have its
-// result there: a loop that writes into a tensor copies it once. Not thread-safe.
+// result there: a loop that writes into a tensor copies it once. A graph that comes back runs by a
+// plan (plan.h), with the same bits. Not thread-safe.
 
 #ifndef TORCH_XLA_LITE_CSRC_INTERPRETER_INTERPRETER_H_
 #define TORCH_XLA_LITE_CSRC_INTERPRETER_INTERPRETER_H_
@@ -18,12 +19,16 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "torch_xla_lite/csrc/interpreter/padded_draws.h"
+#include "torch_xla_lite/csrc/interpreter/plan.h"
+#include "torch_xla_lite/csrc/interpreter/trace.h"
 #include "torch_xla_lite/csrc/interpreter/wider_dtypes.h"
 #include "torch_xla_lite/csrc/ir/node.h"
 
@@ -46,7 +51,14 @@ class Interpreter {
 
   // Computes the roots of a graph. Each is dense and has its memory for itself. `leaves` are those
   // of the graph; they are only read. Raises what a kernel or lowering raises.
-  std::vector<at::Tensor> Run(const ir::Graph& graph, std::vector<at::Tensor> leaves);
+  // trace: what the run does is noted there.
+  std::vector<at::Tensor> Run(const ir::Graph& graph, std::vector<at::Tensor> leaves,
+                              Trace* trace = nullptr);
+
+  // A plan of a graph whose run was traced.
+  std::unique_ptr<Plan> MakePlan(const ir::Graph& graph, const Trace& trace) const;
+  // Does what Run does by a plan of the graph. `leaves` are the places of their data.
+  std::vector<at::Tensor> Run(Plan& plan, const ir::Graph& graph, std::span<void* const> leaves);
 
  private:
   std::vector<at::Tensor> RunCall(const ir::Node& node, std::vector<at::Tensor> operands,

@@ -63,6 +63,9 @@ class AtenCall {
   const CallPlan& plan() const { return plan_; }
   void BorrowNumbers(c10::ScalarType dtype) { plan_.BorrowNumbers(dtype); }
 
+  // Whether the kernel may be called without Check, Arguments and CheckResult.
+  bool is_plain() const { return condition_ == nullptr && written_.empty() && is_new_ == nullptr; }
+
   // Calls the kernel. `outputs` are the defined ones in order, list outputs flattened. Raises what
   // the kernel raises, and what Check() and CheckResult() do.
   void Run(std::span<const at::Tensor> operands, std::span<const ScalarView> scalars,

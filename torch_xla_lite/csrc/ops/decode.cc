@@ -319,6 +319,18 @@ IValue CallPlan::Make(const Argument& argument, std::span<const at::Tensor> oper
   TORCH_INTERNAL_ASSERT(false, "unknown source of an argument");
 }
 
+std::optional<std::vector<CallPlan::RuntimeNumber>> CallPlan::RuntimeNumbers() const {
+  std::vector<RuntimeNumber> numbers;
+  for (size_t i = 0; i < arguments_.size(); ++i) {
+    const Argument& argument = arguments_[i];
+    const bool is_tensor = argument.source == Source::kNumberTensor;
+    if (!is_tensor && argument.source != Source::kNumber) continue;
+    numbers.push_back({i, is_tensor, argument.wrapped});
+  }
+  if (numbers.size() != scalar_count()) return std::nullopt;
+  return numbers;
+}
+
 void CallPlan::BorrowNumbers(c10::ScalarType dtype) {
   for (Argument& argument : arguments_) {
     const bool is_number =

@@ -23,6 +23,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -50,6 +51,16 @@ class CallPlan {
   // The runtime scalars in the words: their dtypes as they were recorded.
   size_t scalar_count() const { return scalar_dtypes_.size(); }
   const std::vector<c10::ScalarType>& scalar_dtypes() const { return scalar_dtypes_; }
+
+  // An argument that is a runtime scalar: a number, or a tensor of no dimensions.
+  struct RuntimeNumber {
+    size_t argument;
+    bool is_tensor;
+    bool wrapped;  // The tensor represents a number of Python.
+  };
+  // Those of the runtime scalars, in their order; nothing if one of them is part of a list, or no
+  // number.
+  std::optional<std::vector<RuntimeNumber>> RuntimeNumbers() const;
 
   // Fill() then makes tensors of this dtype of Python's real numbers, as type promotion would. They
   // view the memory of the scalars, which are expected in this dtype.

@@ -1,6 +1,6 @@
 #include "torch_xla_lite/csrc/python/dropped.h"
 
-#include <unistd.h>
+#include <pthread.h>
 
 #include <atomic>
 #include <memory>
@@ -9,8 +9,8 @@
 namespace torch_xla_lite::python {
 namespace {
 
-// The process that may use the device.
-std::atomic<pid_t> owner_pid = 0;
+// Whether another process may use the device. A call of getpid in each run of a graph costs more.
+std::atomic<bool> is_forked = true;
 
 // What was dropped and waits for Python's lock. A list without a lock of its own: objects die
 // anywhere, also in a process that was forked while another thread dropped one.
@@ -40,15 +40,19 @@ void Drop(PyObject* object) {
 
 void ReleaseDropped() {
   is_release_scheduled = false;
-  if (IsForked()) return;
+  if (IsForked() || dropped.load(std::memory_order_relaxed) == nullptr) return;
   for (Dropped* first = dropped.exchange(nullptr); first != nullptr;) {
     const std::unique_ptr<Dropped> owned(std::exchange(first, first->next));
     Py_DECREF(owned->object);
   }
 }
 
-void UseInThisProcess() { owner_pid = getpid(); }
+void UseInThisProcess() {
+  [[maybe_unused]] static const int registered =
+      pthread_atfork(nullptr, nullptr, [] { is_forked = true; });
+  is_forked = false;
+}
 
-bool IsForked() { return getpid() != owner_pid; }
+bool IsForked() { return is_forked.load(std::memory_order_relaxed); }
 
 }  // namespace torch_xla_lite::python

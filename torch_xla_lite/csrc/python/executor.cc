@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstring>
 #include <exception>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -175,16 +176,50 @@ double PyExecutor::CostOfSingleCalls(const ir::Description& graph,
   return cost;
 }
 
+struct PyExecutor::KeptPlan final : runtime::Plan {
+  std::unique_ptr<interpreter::Plan> plan;  // Nothing if the graph cannot have one.
+  uint64_t num_lowerings = 0;
+};
+
 // After any error the graph is compiled instead, so that the error names op and line.
 std::optional<std::vector<ir::Ref<ir::Buffer>>> PyExecutor::Interpret(
-    const ir::Graph& graph, runtime::ExecutableCache& cache) {
+    const ir::Graph& graph, runtime::ExecutableCache& cache, runtime::Interpretation* run) {
   const Untraced python;
-  if (!CanInterpret()) return std::nullopt;
+  auto* const kept = static_cast<KeptPlan*>(run->plan.get());
+  const bool has_plan = kept != nullptr && kept->plan != nullptr;
+  if (!has_plan && !CanInterpret()) return std::nullopt;
   // What each device has in full may be interpreted; parts are not gathered here.
   for (size_t i = 0; i < graph.leaves.size(); ++i) {
     if (ir::IsSplit(graph.data(i)->placement())) return std::nullopt;
   }
   ReleaseDropped();
+  cache_ = &cache;
+  compiling_ = {};
+  const auto start = std::chrono::steady_clock::now();
+  std::optional<std::vector<at::Tensor>> roots;
+  if (has_plan) roots = RunPlan(*kept, graph);
+  if (!roots) {
+    const bool comes_back = kept == nullptr && interpreted_graphs_.Has(run->structure);
+    interpreter::Trace trace;
+    roots = RunCalls(graph, comes_back ? &trace : nullptr);
+    if (!roots) return std::nullopt;
+    if (comes_back) run->plan = MakePlan(graph, trace);
+  }
+  std::vector<ir::Ref<ir::Buffer>> results;
+  results.reserve(roots->size());
+  for (at::Tensor& root : *roots) {
+    results.push_back(ir::Ref<ir::Buffer>::Take(new PyBuffer(std::move(root))));
+  }
+  for (size_t i = 0; i < graph.root_placements.size(); ++i) {
+    if (graph.root_placements[i] == ir::kAnywhere) continue;
+    results[i] = Placed(graph.roots[i].shape(), std::move(results[i]), graph.root_placements[i]);
+  }
+  NoteRun(graph, run->structure, start);
+  return results;
+}
+
+std::optional<std::vector<at::Tensor>> PyExecutor::RunCalls(const ir::Graph& graph,
+                                                            interpreter::Trace* trace) {
   std::vector<HostData> data;
   std::vector<at::Tensor> leaves;
   for (size_t i = 0; i < graph.leaves.size(); ++i) {
@@ -193,37 +228,65 @@ std::optional<std::vector<ir::Ref<ir::Buffer>>> PyExecutor::Interpret(
     leaves.emplace_back(tensor::HostView(tensor::ScalarTypeOf(shape), shape->dims(),
                                          const_cast<void*>(data.back().start)));
   }
-  std::vector<at::Tensor> roots;
-  cache_ = &cache;
-  compiling_ = {};
-  const auto start = std::chrono::steady_clock::now();
   try {
     const py::gil_scoped_release no_gil;
-    roots = interpreter_.Run(graph, std::move(leaves));
+    return interpreter_.Run(graph, std::move(leaves), trace);
   } catch (const std::exception& error) {
     if (IsTransient(error)) throw;
     return std::nullopt;
   } catch (const runtime::StepFailure&) {
     return std::nullopt;
   }
-  std::vector<ir::Ref<ir::Buffer>> results;
-  for (at::Tensor& root : roots) {
-    results.push_back(ir::Ref<ir::Buffer>::Take(new PyBuffer(std::move(root))));
+}
+
+std::optional<std::vector<at::Tensor>> PyExecutor::RunPlan(KeptPlan& kept, const ir::Graph& graph) {
+  if (!kept.plan->Holds()) return std::nullopt;
+  if (kept.num_lowerings != num_lowerings_) {
+    kept.plan.reset();
+    return std::nullopt;
   }
-  for (size_t i = 0; i < graph.root_placements.size(); ++i) {
-    if (graph.root_placements[i] == ir::kAnywhere) continue;
-    results[i] = Placed(graph.roots[i].shape(), std::move(results[i]), graph.root_placements[i]);
+  std::vector<HostData> data;
+  std::vector<void*> leaves;
+  data.reserve(graph.leaves.size());
+  leaves.reserve(graph.leaves.size());
+  for (size_t i = 0; i < graph.leaves.size(); ++i) {
+    data.push_back(DataOf(static_cast<const PyBuffer&>(*graph.data(i))));
+    leaves.push_back(const_cast<void*>(data.back().start));
   }
+  try {
+    std::optional<py::gil_scoped_release> no_gil;
+    if (!kept.plan->is_short()) no_gil.emplace();
+    auto roots = interpreter_.Run(*kept.plan, graph, leaves);
+    ++runtime::Runtime::Get().counters().planned;
+    return roots;
+  } catch (const std::exception& error) {
+    if (IsTransient(error)) throw;
+  } catch (const runtime::StepFailure&) {
+  }
+  // The calls of ATen say what is wrong.
+  kept.plan.reset();
+  return std::nullopt;
+}
+
+ir::Ref<runtime::Plan> PyExecutor::MakePlan(const ir::Graph& graph,
+                                            const interpreter::Trace& trace) {
+  auto kept = ir::MakeRef<KeptPlan>();
+  kept->num_lowerings = num_lowerings_;
+  if (trace.is_plain() && graph.mesh == 0) {
+    kept->plan = interpreter_.MakePlan(graph, trace);
+    ++runtime::Runtime::Get().counters().plans;
+  }
+  return kept;
+}
+
+void PyExecutor::NoteRun(const ir::Graph& graph, uint64_t structure,
+                         std::chrono::steady_clock::time_point start) {
   const std::chrono::duration<double> seconds =
       std::chrono::steady_clock::now() - start - compiling_;
+  if (interpreted_graphs_.Note(structure, seconds.count())) return;
   const size_t num_ops = graph.nodes.size() - graph.leaves.size();
-  const uint64_t structure = ir::StructureHash(graph.key);
-  if (!interpreted_graphs_.Note(structure, seconds.count())) {
-    interpreted_graphs_.Add(
-        structure, num_ops, seconds.count(),
-        note_interpreted_(num_ops, seconds.count(), structure, Describer(graph)));
-  }
-  return results;
+  interpreted_graphs_.Add(structure, num_ops, seconds.count(),
+                          note_interpreted_(num_ops, seconds.count(), structure, Describer(graph)));
 }
 
 // Below the sync lock, without which no operand is dropped.
@@ -257,6 +320,7 @@ std::vector<at::Tensor> PyExecutor::RunLowering(const ir::Node& call,
   if (!call.scalars().empty()) owned.push_back(PackScalars(call.scalars()));
   std::vector<PyObject*> arguments;
   for (const py::object& argument : owned) arguments.push_back(argument.ptr());
+  has_run_program_ = true;
   const py::sequence returned = static_cast<const PyExecutable&>(*executable).Call(arguments);
   std::vector<at::Tensor> results;
   size_t defined = 0;
@@ -334,6 +398,7 @@ std::vector<ir::Ref<ir::Buffer>> PyExecutor::Execute(runtime::Executable& execut
     arguments.push_back(scalars.ptr());
   }
   const DeferredInterrupts deferred;
+  has_run_program_ = true;
   const py::sequence returned = ours.Call(arguments);
   std::vector<ir::Ref<ir::Buffer>> results;
   results.reserve(graph.roots.size());
@@ -404,7 +469,7 @@ void PyExecutor::Download(ir::Buffer& buffer, void* data, size_t num_bytes) {
                            " bytes belongs to a tensor of " + std::to_string(num_bytes) + ".");
   }
   std::memcpy(data, source.start, num_bytes);
-  report_();
+  if (has_run_program_) report_();
 }
 
 void PyExecutor::AwaitAll() {

@@ -62,8 +62,9 @@ class PyExecutor final : public runtime::Executor {
   bool IsNotImplemented(const std::exception& error) const override;
   bool IsInKernel() const override;
   double CostOfSingleCalls(const ir::Description& graph, runtime::ExecutableCache& cache) override;
-  std::optional<std::vector<ir::Ref<ir::Buffer>>> Interpret(
-      const ir::Graph& graph, runtime::ExecutableCache& cache) override;
+  std::optional<std::vector<ir::Ref<ir::Buffer>>> Interpret(const ir::Graph& graph,
+                                                            runtime::ExecutableCache& cache,
+                                                            runtime::Interpretation* run) override;
   void ClearCache() override { interpreted_graphs_.Clear(); }
   ir::Ref<runtime::Executable> Load(const ir::Graph& graph) override;
   ir::Ref<runtime::Executable> Compile(const ir::Graph& graph) override;
@@ -79,12 +80,25 @@ class PyExecutor final : public runtime::Executor {
   void Lock(ir::Mutex& mutex) LITE_ACQUIRE(mutex) override;
 
   // Makes interpreted graphs run the lowering of an op, not the CPU's kernel.
-  void UseLowering(const std::string& op) { interpreter_.UseLowering(op); }
+  void UseLowering(const std::string& op) {
+    interpreter_.UseLowering(op);
+    ++num_lowerings_;
+  }
 
  private:
   // Of a graph as steps and roots.
   ir::Ref<runtime::Executable> Compiled(const Description& graph,
                                         const pybind11::object& structure) const;
+  struct KeptPlan;
+
+  // Without Python's lock, if the run is not short. Nothing if the graph cannot be interpreted, or
+  // by its plan.
+  std::optional<std::vector<at::Tensor>> RunPlan(KeptPlan& kept, const ir::Graph& graph);
+  std::optional<std::vector<at::Tensor>> RunCalls(const ir::Graph& graph,
+                                                  interpreter::Trace* trace);
+  ir::Ref<runtime::Plan> MakePlan(const ir::Graph& graph, const interpreter::Trace& trace);
+  void NoteRun(const ir::Graph& graph, uint64_t structure,
+               std::chrono::steady_clock::time_point start);
   // Whether the CPU's kernels can read the device's memory.
   bool CanInterpret() const;
   // Of a call that is part of an interpreted graph; compiled if it is new.
@@ -108,8 +122,11 @@ class PyExecutor final : public runtime::Executor {
   pybind11::function place_;
   pybind11::object placement_of_uploads_ = pybind11::none();
   pybind11::function report_;
+  // Whether a program of XLA has run: it may have checks, which are reported.
+  bool has_run_program_ = false;
   pybind11::dict dtypes_;
   interpreter::Interpreter interpreter_;
+  uint64_t num_lowerings_ = 0;  // Of users. Plans are made for these.
   // During a call of Interpret, for single calls:
   runtime::ExecutableCache* cache_ = nullptr;
   // and the time spent on compiling them.

@@ -19,6 +19,8 @@ namespace torch_xla_lite::python {
 
 class InterpretedGraphs {
  public:
+  // Whether a graph has run, by the hash of its structure.
+  bool Has(uint64_t structure) const { return graphs_.contains(structure); }
   // Counts a run of a graph, by the hash of its structure. False if the graph is new.
   bool Note(uint64_t structure, double seconds);
   // Adds a graph with its first run. place: the line of the program.

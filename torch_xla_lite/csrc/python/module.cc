@@ -128,6 +128,8 @@ py::dict Metrics() {
   metrics["executions"] = counters.executions.load();
   metrics["cache_hits"] = counters.cache_hits.load();
   metrics["interpretations"] = counters.interpretations.load();
+  metrics["planned"] = counters.planned.load();
+  metrics["plans"] = counters.plans.load();
   metrics["fallbacks"] = dispatch::Fallbacks();
   return metrics;
 }
@@ -136,6 +138,7 @@ void ResetMetrics() {
   runtime::Counters& counters = Runtime::Get().counters();
   counters.recorded_ops = counters.compiles = counters.loads = counters.executions = 0;
   counters.cache_hits = counters.interpretations = 0;
+  counters.planned = counters.plans = 0;
   dispatch::ResetFallbacks();
 }
 

@@ -4,6 +4,7 @@
 
 #include "torch_xla_lite/csrc/ir/placement.h"
 #include "torch_xla_lite/csrc/ir/shape.h"
+#include "torch_xla_lite/csrc/ops/decode.h"
 #include "torch_xla_lite/csrc/runtime/executor.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
@@ -81,6 +82,17 @@ ir::Ref<ir::Buffer> ComputedBytes(const at::Tensor& tensor) {
 }
 
 }  // namespace
+
+c10::Scalar DownloadNumber(const at::Tensor& tensor) {
+  const c10::ScalarType dtype = tensor.scalar_type();
+  const bool is_word = dtype == at::kFloat || dtype == at::kDouble || dtype == at::kLong ||
+                       dtype == at::kInt || dtype == at::kBool;
+  if (!is_word || tensor.numel() != 1) return Download(tensor).item();
+  // No tensor is made of it.
+  uint64_t element;
+  Runtime::Get().executor().Download(*Materialize(tensor), &element, tensor.element_size());
+  return ToScalar({dtype, &element});
+}
 
 at::Tensor Download(const at::Tensor& tensor) {
   ir::Ref<ir::Buffer> buffer = ComputedBytes(tensor);

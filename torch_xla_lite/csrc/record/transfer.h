@@ -9,6 +9,7 @@
 #define TORCH_XLA_LITE_CSRC_RECORD_TRANSFER_H_
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Scalar.h>
 
 #include "torch_xla_lite/csrc/ir/node.h"
 
@@ -19,6 +20,8 @@ ir::Ref<ir::Buffer> Materialize(const at::Tensor& tensor);
 
 at::Tensor Upload(const at::Tensor& cpu_tensor);
 at::Tensor Download(const at::Tensor& tensor);
+// The only element of a tensor. Raises torch's error if it has several.
+c10::Scalar DownloadNumber(const at::Tensor& tensor);
 
 // `value`, or a copy of it where the storage of `target` is, if that is on a mesh and all of it is
 // about to be replaced by a value that is computed.

@@ -18,6 +18,9 @@ struct Counters {
   std::atomic<uint64_t> loads = 0;
   std::atomic<uint64_t> executions = 0;
   std::atomic<uint64_t> interpretations = 0;
+  // Of these, the runs by a plan; and how many plans were made.
+  std::atomic<uint64_t> planned = 0;
+  std::atomic<uint64_t> plans = 0;
   std::atomic<uint64_t> cache_hits = 0;
 
   // Counts an executable.

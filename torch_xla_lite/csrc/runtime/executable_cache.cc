@@ -37,11 +37,13 @@ ir::Ref<Executable> ExecutableCache::Use(Entries::iterator entry) {
 void ExecutableCache::Insert(ir::KeptKey key, ir::Ref<Executable> executable) {
   const uint64_t hash = ir::HashWords(key.words());
   const uint64_t structure_hash = ir::HashWords(ir::StructureOf(key.words()));
+  ++insertions_;
+  words_ += key.words().size();
   unchecked_words_ += key.words().size();
   entries_.push_front({std::move(key), std::move(executable), hash, structure_hash});
   by_hash_.emplace(hash, entries_.begin());
   by_structure_.emplace(structure_hash, entries_.begin());
-  if (entries_.size() > capacity_) DropOldest();
+  while (entries_.size() > capacity_ || (words_ > most_words_ && size() > 1)) DropOldest();
   // A check costs up to 30 ms. Graphs of 4, 150 and 1,040 ops took 12, 102 and 1,328 mappings; an
   // op has two words in the key, or more.
   if (unchecked_words_ < kCheckMappingsAfter) return;
@@ -57,6 +59,7 @@ void ExecutableCache::DropOldest() {
   };
   erase(by_hash_, oldest->hash);
   erase(by_structure_, oldest->structure_hash);
+  words_ -= oldest->key.words().size();
   entries_.pop_back();
 }
 
@@ -68,6 +71,7 @@ void ExecutableCache::Clear() {
   by_hash_.clear();
   by_structure_.clear();
   entries_.clear();
+  words_ = 0;
 }
 
 }  // namespace torch_xla_lite::runtime

@@ -12,6 +12,7 @@
 #define TORCH_XLA_LITE_CSRC_RUNTIME_EXECUTABLE_CACHE_H_
 
 #include <cstdint>
+#include <limits>
 #include <list>
 #include <span>
 #include <unordered_map>
@@ -27,7 +28,9 @@ namespace torch_xla_lite::runtime {
 
 class ExecutableCache {
  public:
-  explicit ExecutableCache(size_t capacity) : capacity_(capacity) {}
+  // most_words: of all keys together.
+  explicit ExecutableCache(size_t capacity, size_t most_words = std::numeric_limits<size_t>::max())
+      : capacity_(capacity), most_words_(most_words) {}
 
   ir::Ref<Executable> Find(std::span<const uint64_t> key);
   // An executable of the same structure that can run the graph, which is adapted to it: the program
@@ -38,6 +41,8 @@ class ExecutableCache {
   void DropOlderHalf();
   void Clear();
   size_t size() const { return entries_.size(); }
+  // How often something was inserted.
+  uint64_t insertions() const { return insertions_; }
 
  private:
   struct Entry {
@@ -55,6 +60,9 @@ class ExecutableCache {
   static constexpr size_t kCheckMappingsAfter = 4096;  // Words of keys.
 
   const size_t capacity_;
+  const size_t most_words_;
+  size_t words_ = 0;
+  uint64_t insertions_ = 0;
   size_t unchecked_words_ = 0;
   Entries entries_;
   Index by_hash_;

@@ -50,6 +50,18 @@ class Compilation : public ir::RefCounted {
   virtual ir::Ref<Executable> Result() = 0;
 };
 
+// What an executor keeps of a graph that it interprets again and again.
+class Plan : public ir::RefCounted {
+ public:
+  virtual ~Plan() = default;
+};
+
+// A run of a graph that is not compiled.
+struct Interpretation {
+  uint64_t structure;  // StructureHash of the graph's key.
+  ir::Ref<Plan> plan;  // Of the graph. The executor may make one for the next run, or drop it.
+};
+
 struct StepFailure {
   std::vector<uint32_t> steps;  // Calls, by their places in the graph's nodes.
   std::exception_ptr error;     // Of the first.
@@ -82,7 +94,8 @@ class Executor {
   // then the graph is to be compiled. Donates no leaf. Single calls may be compiled: `cache` has
   // their executables.
   virtual std::optional<std::vector<ir::Ref<ir::Buffer>>> Interpret(const ir::Graph& /*graph*/,
-                                                                    ExecutableCache& /*cache*/) {
+                                                                    ExecutableCache& /*cache*/,
+                                                                    Interpretation* /*run*/) {
     return std::nullopt;
   }
   // The graph's program if it is on disk; otherwise nothing.

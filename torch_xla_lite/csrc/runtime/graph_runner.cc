@@ -6,19 +6,28 @@
 
 namespace torch_xla_lite::runtime {
 
+struct GraphRunner::Known final : Executable {
+  explicit Known(Interpretation run) : run(std::move(run)) {}
+
+  Interpretation run;
+  uint64_t insertions = 0;  // Of the cache, when it had no executable for the graph.
+};
+
 std::vector<ir::Ref<ir::Buffer>> GraphRunner::Run(ir::Graph* graph, Executor& executor,
                                                   bool may_interpret) {
-  ir::Ref<Executable> executable = Find(graph);
+  ir::Ref<Executable> executable = cache_.Find(graph->key);
+  const ir::Ref<Executable> kept = executable ? ir::Ref<Executable>() : known_.Find(graph->key);
+  auto* const known = static_cast<Known*>(kept.get());
+  if (!executable) executable = Find(graph, known);
   if (executable) {
     ++counters_.cache_hits;
   } else {
-    const auto decision = may_interpret ? Decide(*graph, executor) : Tiering::Decision::kCompile;
+    const uint64_t structure = known ? known->run.structure : ir::StructureHash(graph->key);
+    const auto decision =
+        may_interpret ? Decide(*graph, structure, executor) : Tiering::Decision::kCompile;
     if (decision == Tiering::Decision::kLoad) executable = executor.Load(*graph);
     if (!executable && decision != Tiering::Decision::kCompile) {
-      if (auto results = executor.Interpret(*graph, cache_)) {
-        ++counters_.interpretations;
-        return *std::move(results);
-      }
+      if (auto results = Interpret(*graph, structure, executor, known)) return *std::move(results);
     }
     if (!executable) executable = executor.Compile(*graph);
     compilations_.erase(graph->key);
@@ -29,24 +38,46 @@ std::vector<ir::Ref<ir::Buffer>> GraphRunner::Run(ir::Graph* graph, Executor& ex
   return results;
 }
 
-ir::Ref<Executable> GraphRunner::Find(ir::Graph* graph) {
-  if (auto executable = cache_.Find(graph->key)) return executable;
-  TakeCompiled();
-  if (auto executable = cache_.Find(graph->key)) return executable;
-  return cache_.FindAdaptable(graph);
+std::optional<std::vector<ir::Ref<ir::Buffer>>> GraphRunner::Interpret(const ir::Graph& graph,
+                                                                       uint64_t structure,
+                                                                       Executor& executor,
+                                                                       Known* known) {
+  Interpretation first{structure, {}};
+  Interpretation* const run = known == nullptr ? &first : &known->run;
+  auto results = executor.Interpret(graph, cache_, run);
+  if (!results) return std::nullopt;
+  ++counters_.interpretations;
+  if (first.plan) {
+    known_.Insert(ir::KeptKey(graph.key), ir::MakeRef<Known>(std::move(first)));
+  }
+  return results;
+}
+
+// The cache has none with the same key.
+ir::Ref<Executable> GraphRunner::Find(ir::Graph* graph, Known* known) {
+  if (!compilations_.empty()) {
+    TakeCompiled();
+    if (auto executable = cache_.Find(graph->key)) return executable;
+  }
+  if (known != nullptr && known->insertions == cache_.insertions()) return {};
+  auto executable = cache_.FindAdaptable(graph);
+  if (known != nullptr && !executable) known->insertions = cache_.insertions();
+  return executable;
 }
 
 // Counts a run of a graph that has no executable.
-Tiering::Decision GraphRunner::Decide(const ir::Graph& graph, Executor& executor) {
+Tiering::Decision GraphRunner::Decide(const ir::Graph& graph, uint64_t structure,
+                                      Executor& executor) {
   using Decision = Tiering::Decision;
   if (compile_when_ == CompileWhen::kFirst) return Decision::kCompile;
   const auto found = compilations_.find(graph.key);
   if (found != compilations_.end()) {
     return found->second.compilation ? Decision::kInterpret : Decision::kCompile;
   }
-  const Decision decision = tiering_.Decide(graph, [&](const ir::Description& description) {
-    return executor.CostOfSingleCalls(description, cache_);
-  });
+  const Decision decision =
+      tiering_.Decide(graph, structure, [&](const ir::Description& description) {
+        return executor.CostOfSingleCalls(description, cache_);
+      });
   if (decision != Decision::kCompile || compile_when_ != CompileWhen::kBackground) return decision;
   compilations_.emplace(graph.key, Started{ir::KeptKey(graph.key), executor.StartCompile(graph)});
   return Decision::kInterpret;
@@ -74,6 +105,7 @@ void GraphRunner::Insert(ir::KeptKey key, ir::Ref<Executable> executable) {
 
 void GraphRunner::Clear() {
   cache_.Clear();
+  known_.Clear();
   tiering_.Clear();
   compilations_.clear();
 }

@@ -14,6 +14,7 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "torch_xla_lite/csrc/ir/key.h"
@@ -58,14 +59,24 @@ class GraphRunner {
  private:
   // More than the distinct graphs of a typical program; an executable takes some hundred kB.
   static constexpr size_t kCacheCapacity = 1024;
+  // A plan takes some 600 bytes for each word of its key.
+  static constexpr size_t kMostPlans = 1024;
+  static constexpr size_t kMostWordsOfPlans = size_t{1} << 16;
 
-  ir::Ref<Executable> Find(ir::Graph* graph);
-  Tiering::Decision Decide(const ir::Graph& graph, Executor& executor);
+  // Of a graph that was interpreted twice.
+  struct Known;
+
+  ir::Ref<Executable> Find(ir::Graph* graph, Known* known);
+  Tiering::Decision Decide(const ir::Graph& graph, uint64_t structure, Executor& executor);
+  std::optional<std::vector<ir::Ref<ir::Buffer>>> Interpret(const ir::Graph& graph,
+                                                            uint64_t structure, Executor& executor,
+                                                            Known* known);
   void TakeCompiled();
   void Insert(ir::KeptKey key, ir::Ref<Executable> executable);
 
   Counters& counters_;
   ExecutableCache cache_;
+  ExecutableCache known_{kMostPlans, kMostWordsOfPlans};
   CostModel costs_;
   Tiering tiering_{&costs_};
   std::atomic<CompileWhen> compile_when_ = CompileWhen::kFirst;

@@ -9,9 +9,8 @@
 namespace torch_xla_lite::runtime {
 
 Tiering::Decision Tiering::Decide(
-    const ir::Graph& graph,
+    const ir::Graph& graph, uint64_t structure,
     const std::function<double(const ir::Description&)>& cost_of_single_calls) {
-  const uint64_t structure = ir::StructureHash(graph.key);
   Runs* runs = runs_.Find(structure, [](const Runs&) { return true; });
   if (runs == nullptr) {
     const ir::Description description = ir::Describe(graph.key);

@@ -1,7 +1,7 @@
 // Tiering: decides whether a graph is interpreted again, loaded from disk, or compiled.
 //
 //   Tiering tiering(&model);
-//   switch (tiering.Decide(graph, cost_of_single_calls)) { ... }
+//   switch (tiering.Decide(graph, structure, cost_of_single_calls)) { ... }
 //
 // A graph is compiled when its interpreted runs have cost as much as its compilation will cost, so
 // that whatever the program does next, it has paid at most twice what was best: who rents skis
@@ -44,9 +44,9 @@ class Tiering {
   explicit Tiering(const CostModel* model) : model_(*model) {}
 
   // Counts one more run, unless it is compiled. It stays so if it cannot be compiled.
-  // cost_of_single_calls: of those that interpreting the graph would compile, in microseconds;
-  // asked once for each graph.
-  Decision Decide(const ir::Graph& graph,
+  // structure: the hash of the graph's. cost_of_single_calls: of those that interpreting the graph
+  // would compile, in microseconds; asked once for each graph.
+  Decision Decide(const ir::Graph& graph, uint64_t structure,
                   const std::function<double(const ir::Description&)>& cost_of_single_calls);
   // What its decisions have cost, by the model.
   double interpreted() const { return interpreted_; }

@@ -1,0 +1,247 @@
+"""A graph that comes back runs by a plan, and gives the bits that its interpreted runs gave."""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from test.python import database, tiers
+from torch_xla_lite import _XLAC, debug
+
+
+@pytest.fixture(autouse=True)
+def _compiles_nothing_that_comes_back():
+    _XLAC.clear_cache()
+    _XLAC.set_compile_when("repeated")
+    debug.reset_metrics()
+    with tiers.using(tiers.per_op(interpretation=1, compilation=1e9)):
+        yield
+    _XLAC.set_compile_when("first")
+
+
+def planned() -> int:
+    return debug.metrics()["planned"]
+
+
+def bits(result: Any) -> list[Any]:
+    """The bytes of the tensors of a result, with their shapes; what is no tensor as it is."""
+    if isinstance(result, torch.Tensor):
+        dense = result.detach().cpu().resolve_conj().resolve_neg().contiguous()
+        return [(result.dtype, result.shape, dense.reshape(-1).view(torch.uint8).tolist())]
+    if isinstance(result, (list, tuple)):
+        return [bits(item) for item in result]
+    if isinstance(result, dict):
+        return [bits([*result.keys()]), bits([*result.values()])]
+    return [type(result) if isinstance(result, Exception) else repr(result)]
+
+
+def runs(function: Callable[[], Any], count: int = 4) -> list[list[Any]]:
+    """The bits of runs of a function; those after the second are planned."""
+    return [bits(function()) for _ in range(count)]
+
+
+def check(function: Callable[[], Any]) -> None:
+    first, *others = runs(function)
+    assert all(other == first for other in others)
+    metrics = debug.metrics()
+    # The second of four runs makes the plans.
+    assert metrics["plans"] > 0
+    assert metrics["planned"] == 2 * metrics["plans"]
+
+
+# --- operations -----------------------------------------------------------------------------------
+
+
+def differences(name: str, dtype: torch.dtype, samples: Any) -> list[str]:
+    call, found = database.Call(database.ops()[name]), []
+    for sample in samples:
+        results = runs(lambda x=sample: database.outcome(lambda: call.record(x)))
+        if any(result != results[0] for result in results):
+            found.append(f"{sample}")
+    return found
+
+
+def special(name: str, dtype: torch.dtype) -> Any:
+    for sample in database.samples(database.ops()[name], dtype, 1):
+        yield from database.special(sample, dtype, database.VALUES[dtype])
+
+
+DAILY = """add sub mul div_no_rounding_mode pow exp sigmoid where sum mean amax clamp lt mm addmm
+    softmax nn_functional_gelu nn_functional_linear nn_functional_layer_norm cat index_select"""
+
+
+@pytest.mark.parametrize("name", DAILY.split())
+def test_an_op_gives_the_bits_of_its_first_run(name: str):
+    op = database.ops()[name]
+    for dtype in (torch.float32, torch.int32, torch.bfloat16):
+        samples = database.samples(op, dtype, 3)
+        assert differences(name, dtype, samples) == []
+        empty = [sample for one in samples[:1] for sample in database.emptied(one)]
+        assert differences(name, dtype, empty) == []
+    assert planned() > 0
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("dtype", (torch.float32, torch.int32, torch.bfloat16, torch.complex64))
+def test_each_op_of_the_database_gives_the_bits_of_its_first_run(dtype: torch.dtype):
+    found = {}
+    for name, op in database.ops().items():
+        if dtype in op.dtypes and name not in database.ENDLESS:
+            found[name] = differences(name, dtype, database.samples(op, dtype, 3))
+    assert {name: texts for name, texts in found.items() if texts} == {}
+    assert planned() > 500
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("dtype", database.VALUES, ids=str)
+def test_each_op_of_the_database_gives_the_bits_of_its_first_run_of_special_values(
+    dtype: torch.dtype,
+):
+    names = [
+        x for x, op in database.ops().items() if dtype in op.dtypes and x not in database.ENDLESS
+    ]
+    found = {name: differences(name, dtype, special(name, dtype)) for name in names}
+    assert {name: texts for name, texts in found.items() if texts} == {}
+
+
+# --- programs -------------------------------------------------------------------------------------
+
+
+def through_views(x: torch.Tensor) -> list[torch.Tensor]:
+    old = x * 1
+    x[1].add_(1)
+    x.t()[0] = 5
+    x.view(-1)[2:9:3] = 7
+    x[:, 1:].mul_(2)
+    return [old, x, x.t() + 1, x.expand(2, 3, 4).sum(0)]
+
+
+PROGRAMS: dict[str, Callable[[torch.Tensor], Any]] = {
+    "one number": lambda x: (x * 2).sum(),
+    "numbers": lambda x: (x * 2.5 - 1).add(x, alpha=3).clamp(-0.5, 0.7).pow(2).mean(),
+    "comparisons": lambda x: torch.where(x > 0.25, x, -x) * (x < 0.1) + (x == x[0]),
+    "a chain in place": lambda x: (x + 1).mul_(2).sub_(3).relu_().sqrt_().sum(1),
+    "a result that two need": lambda x: [(y := x.exp()) + 1, y * 2, y.t(), y],
+    "views of results": lambda x: (x * 2).t().reshape(2, 6)[:, 1:].softmax(1).sum(0),
+    "an expanded operand": lambda x: x[:1].expand(3, 4) * x + x.unfold(0, 2, 1).sum(-1).sum(),
+    "writes through views": lambda x: through_views(x.clone()),
+    "products": lambda x: F.linear(x @ x.t(), x.t(), x[0]).log_softmax(-1),
+    "no dimensions": lambda x: [x[0, 0].sum(0), x[1, 1].mean(), x[2, 2] * 2 + x],
+    "integers": lambda x: ((x * 10).int() + 3).sum() + (x > 0).sum(),
+    "what has no kept kernel": lambda x: x.cumsum(0).sort(1).values[:, ::2].flip(0) + 1,
+    "no elements": lambda x: [x[:0].sum(0) + 1, x[:0] * 2, x[:0].t() @ x[:0]],
+    "a random result": lambda x: F.dropout(torch.rand(3, 4, device="jax") + x, 0.5) * 2,
+}
+
+
+def matrix() -> torch.Tensor:
+    return (torch.arange(12.0).reshape(3, 4).sin() + 0.2).jax()
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_gives_the_bits_of_its_first_run(name: str):
+    x = matrix()
+
+    def run() -> list[Any]:
+        torch.manual_seed(0)
+        return bits(PROGRAMS[name](x))
+
+    check(run)
+    assert bits(x) == bits(matrix())
+
+
+def test_numbers_may_vary():
+    x = matrix()
+    for number in (2.0, 3.5, -1e30, float("nan"), 0.0):
+        wanted = x.cpu().mul(number).add(x.cpu(), alpha=number).gt(number / 2)
+        assert (x * number).add(x, alpha=number).gt(number / 2).tolist() == wanted.tolist()
+    assert planned() == 3
+
+
+def test_leaves_may_be_elsewhere():
+    for step in range(5):
+        x = matrix() + step
+        torch.jax.synchronize()
+        torch.testing.assert_close((x * 2).exp().cpu(), (matrix().cpu() + step).mul(2).exp())
+
+
+def test_results_have_their_memory_for_themselves():
+    x = matrix()
+    results = [(x * 2).exp() for _ in range(4) if not torch.jax.synchronize()]
+    kept = [result.tolist() for result in results]
+    for result in results[2:]:
+        result.zero_()
+    assert [result.tolist() for result in results[:2]] == kept[:2]
+    assert x.tolist() == matrix().tolist()
+
+
+def test_a_training_step_gives_the_bits_of_its_first_runs():
+    def losses(planned_runs: bool) -> list[Any]:
+        torch.manual_seed(0)
+        _XLAC.clear_cache()
+        model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3))
+        model.to("jax")
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+        inputs, labels = torch.randn(16, 4).jax(), torch.randint(3, (16,)).jax()
+        found = []
+        for _ in range(6):
+            if not planned_runs:
+                _XLAC.clear_cache()
+            optimizer.zero_grad()
+            loss = F.cross_entropy(model(inputs), labels)
+            loss.backward()
+            optimizer.step()
+            found.append(bits(loss))
+        return [found, bits([*model.parameters()])]
+
+    wanted = losses(planned_runs=False)
+    assert planned() == 0
+    assert losses(planned_runs=True) == wanted
+    assert planned() > 2
+
+
+def test_threads_run_one_plan_each_in_turn():
+    x, wanted, found = matrix(), bits(matrix().cpu().mul(2).exp().sum(0)), []
+    (x * 2).exp().sum(0).cpu()
+
+    def run() -> None:
+        found.extend(bits((x * 2).exp().sum(0)) for _ in range(50))
+
+    threads = [threading.Thread(target=run) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [wanted] * 200
+    assert planned() >= 198
+
+
+def test_an_error_is_that_of_the_first_run():
+    x, index = matrix(), torch.tensor([0, 7, 1]).jax()
+    for _ in range(4):
+        with pytest.raises(IndexError):
+            x.index_select(1, index % 4).sum().item()
+            (x + 1).index_select(1, index).sum().item()
+
+
+@pytest.mark.parametrize("deterministic", (False, True))
+def test_settings_may_change(deterministic: bool):
+    x = torch.arange(4).jax()
+    try:
+        for dtype in (torch.float32,) * 4 + (torch.float64,) * 4 + (torch.float32,) * 2:
+            torch.set_default_dtype(dtype)
+            torch.use_deterministic_algorithms(deterministic)
+            assert (x * 0.5).sum().dtype == dtype
+            assert (x * 0.5).sum().item() == 3
+    finally:
+        torch.set_default_dtype(torch.float32)
+        torch.use_deterministic_algorithms(False)
+
+
+def test_graphs_that_do_not_come_back_have_no_plan():
+    for size in range(1, 20):
+        torch.ones(size).jax().mul(2).sum().item()
+    assert debug.metrics()["plans"] == 0
