@@ -218,6 +218,21 @@ def test_without_checks_the_nearest_element_is_read(tmp_path):
     assert "ran\n[[1.0, 1.0" in process.stdout
 
 
+ASSERTIONS = {
+    "torch._assert_async": "torch._assert_async(x.sum() > 99, 'few'); print(x.tolist())",
+    "multinomial": "print(torch.multinomial(x - 2, 2).tolist())",
+}
+
+
+@pytest.mark.parametrize("value", ["", "1"])
+@pytest.mark.parametrize("name", ASSERTIONS)
+def test_the_read_that_runs_an_assertion_raises_it(name: str, value: str):
+    x = "import torch, torch_xla_lite; x = torch.arange(3., device='jax') + 1; "
+    done = run(x + ASSERTIONS[name], TORCH_XLA_LITE_CHECK_INDICES=value)
+    assert done.stdout == ""
+    assert f"(in aten::{name.removeprefix('torch.')})" in done.stderr
+
+
 def tensor(*values: float) -> torch.Tensor:
     return torch.tensor(values, device="jax")
 

@@ -52,6 +52,8 @@ from .tracing import Call
 # A graph, ready to be called, and what is known about it.
 Compiled = tuple[Callable[..., list], NewGraph]
 
+_ASSERTION = "aten::_functional_assert_async.msg"
+
 # Compiles in the background.
 _worker = Worker("torch_xla_lite compiler")
 
@@ -205,7 +207,8 @@ def _compile(
         errors = [
             (step, calls[step].describe(message), error) for step, message, error in program.checks
         ]
-        function = index_errors.reporting(function, errors)
+        asserted = [calls[step].schema == _ASSERTION for step, *_ in program.checks]
+        function = index_errors.reporting(function, errors, asserted)
         waits = waits or index_errors.immediate()
     if waits:
         function = _raising_with_source(function, calls, program)

@@ -58,8 +58,17 @@ def immediate() -> bool:
     return variables.enabled(os.environ, VARIABLE)
 
 
-def reporting(executable: Callable[..., list], errors: Sequence[Error]) -> Callable[..., list]:
-    """`executable` without its last result, bool[len(errors)], which becomes pending."""
+def reporting(
+    executable: Callable[..., list], errors: Sequence[Error], are_asserted: Sequence[bool]
+) -> Callable[..., list]:
+    """`executable` without its last result, bool[len(errors)], which becomes pending.
+
+    Args:
+      are_asserted: for each error whether it is that of an assertion. No value needs one, so where
+        each graph is waited for, too, the next read of a value raises it, which is the one that
+        runs the graph.
+    """
+    is_needed = ~np.array(are_asserted, bool)
 
     def run(*arguments: Any) -> list[jax.Array]:
         *results, failed = executable(*arguments)
@@ -69,7 +78,9 @@ def reporting(executable: Callable[..., list], errors: Sequence[Error]) -> Calla
 
     def run_and_wait(*arguments: Any) -> list[jax.Array]:
         *results, failed = executable(*arguments)
-        _raise_if(failed, errors)
+        _raise_if(np.asarray(failed) & is_needed, errors)
+        if _any(failed):
+            _of_this_thread.checks.append((failed, errors))
         return results
 
     return run_and_wait if immediate() else run
@@ -89,11 +100,11 @@ def _forget_passed() -> None:
         checks.popleft()
 
 
-def _any(failed: jax.Array) -> bool:
+def _any(failed: jax.Array | np.ndarray) -> bool:
     return b"\1" in np.asarray(failed).tobytes()  # 1.5 us; any() takes 3.5.
 
 
-def _raise_if(failed: jax.Array, errors: Sequence[Error]) -> None:
+def _raise_if(failed: jax.Array | np.ndarray, errors: Sequence[Error]) -> None:
     if _any(failed):
         steps, messages, names = zip(
             *(errors[i] for i in np.flatnonzero(np.asarray(failed))), strict=True
