@@ -170,7 +170,8 @@ OF_TWO: dict[str, Callable[[Tensor, Tensor, int], Any]] = {
     "index_add_": lambda x, y, a: x.index_add_(0, positions(x, 0, a, len(y)), y),
     "index_copy_": lambda x, y, a: x.index_copy_(0, unique_positions(x, 0, len(y)), y),
     "scatter_": lambda x, y, a: x.scatter_(0, torch.zeros_like(y, dtype=torch.int64)[:1], y),
-    "masked_scatter_": lambda x, y, a: x.masked_scatter_(mask_of(x), y),
+    # Of itself, the CPU reads what it has written.
+    "masked_scatter_": lambda x, y, a: x.masked_scatter_(mask_of(x), y.clone()),
 }
 OF_ONE = {**VIEWS, **RESULTS, **WRITES}
 
@@ -255,6 +256,10 @@ def check(first: Sequence[Start], program: Sequence[Step]) -> None:
             _XLAC.set_compile_when(compile_when)
             try:
                 got = outcome(first, kept, "jax")
+            except RuntimeError as error:
+                # The CPU writes to some of them, and says that it will not.
+                assert "single memory location" in str(error)
+                return
             finally:
                 _XLAC.set_compile_when("first")
             note(f"{compile_when}: {kept}")
