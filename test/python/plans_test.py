@@ -166,6 +166,7 @@ def test_leaves_may_be_elsewhere():
         x = matrix() + step
         torch.jax.synchronize()
         torch.testing.assert_close((x * 2).exp().cpu(), (matrix().cpu() + step).mul(2).exp())
+    assert planned() >= 3
 
 
 def test_results_have_their_memory_for_themselves():
@@ -176,6 +177,7 @@ def test_results_have_their_memory_for_themselves():
         result.zero_()
     assert [result.tolist() for result in results[:2]] == kept[:2]
     assert x.tolist() == matrix().tolist()
+    assert planned() >= 2
 
 
 def test_a_training_step_gives_the_bits_of_its_first_runs():
@@ -220,11 +222,13 @@ def test_threads_run_one_plan_each_in_turn():
 
 
 def test_an_error_is_that_of_the_first_run():
-    x, index = matrix(), torch.tensor([0, 7, 1]).jax()
+    x, index, texts = matrix(), torch.tensor([0, 7, 1]).jax(), set()
     for _ in range(4):
-        with pytest.raises(IndexError):
-            x.index_select(1, index % 4).sum().item()
+        x.index_select(1, index % 4).sum().item()
+        with pytest.raises(IndexError) as error:
             (x + 1).index_select(1, index).sum().item()
+        texts.add(str(error.value))
+    assert (len(texts), planned() > 0) == (1, True)
 
 
 @pytest.mark.parametrize("deterministic", (False, True))
@@ -236,6 +240,7 @@ def test_settings_may_change(deterministic: bool):
             torch.use_deterministic_algorithms(deterministic)
             assert (x * 0.5).sum().dtype == dtype
             assert (x * 0.5).sum().item() == 3
+        assert planned() > 0
     finally:
         torch.set_default_dtype(torch.float32)
         torch.use_deterministic_algorithms(False)

@@ -40,8 +40,8 @@ def _rhs(matrix: Matrix) -> Matrix:
     return torch.ones(*matrix.shape[:-1], 2, device=matrix.device)
 
 
-# What is told apart by its values, and what only by shape, dtype and whether it is finite: signs
-# of vectors, and vectors of equal values, are free.
+# Results of the first are compared by their values. Those of the second have no unique values (the
+# sign of a vector is free), so shapes, dtypes, and whether they are finite, are compared.
 VALUES: dict[str, Callable[[Matrix], object]] = {
     "eigvalsh": linalg.eigvalsh,
     "eigh, values": lambda x: linalg.eigh(x)[0],
