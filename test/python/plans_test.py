@@ -153,6 +153,21 @@ def test_a_program_gives_the_bits_of_its_first_run(name: str):
     assert bits(x) == bits(matrix())
 
 
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_results_stay_as_they_are_when_the_plan_runs_again(name: str):
+    kept, wanted = [], []
+    for step in range(5):
+        x = matrix() + step / 8
+        torch.jax.synchronize()
+        torch.manual_seed(0)
+        results = PROGRAMS[name](x)
+        torch.jax.synchronize()
+        kept.append(results)
+        wanted.append(bits(results))
+    assert [bits(results) for results in kept] == wanted
+    assert planned() >= 3
+
+
 def test_numbers_may_vary():
     x = matrix()
     for number in (2.0, 3.5, -1e30, float("nan"), 0.0):
