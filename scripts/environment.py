@@ -15,7 +15,8 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import metadata
 from pathlib import Path
 from typing import NoReturn
 
@@ -64,7 +65,7 @@ def prepare(*, tests: bool = False, nightly: bool = False) -> None:
         _install_list(Path(requirements), "--no-deps")
     if nightly:
         _install_buildgrid()
-        _install_gpu_compiler()
+        _install_compilers()
 
 
 def _missing(wanted: Mapping[str, list[str]]) -> Iterator[str]:
@@ -188,15 +189,24 @@ def _install_buildgrid() -> None:
     _install_list(Path("test/cache/buildgrid.txt"), "--no-deps", installed=installed)
 
 
-def _install_gpu_compiler() -> None:
-    """The compiler for GPUs of scripts/bench/gpu_compiler.py, of the version that jaxlib has."""
-    found = ENVIRONMENT.glob("lib/python*/site-packages/jaxlib-*.dist-info")
-    version = next(found).name.removeprefix("jaxlib-").removesuffix(".dist-info")
-    folder = ENVIRONMENT / "gpu_compiler"
-    if not (folder / f"jax_cuda13_pjrt-{version}.dist-info").exists():
-        shutil.rmtree(folder, ignore_errors=True)
-        package = f"jax-cuda13-pjrt=={version}"
-        _pip(ENVIRONMENT, package, "--no-deps", "--target", folder, package)
+def compilers(folders: Sequence[str]) -> dict[str, str]:
+    """Folder of .venv -> the package in it: XLA's compilers for other devices, of the versions that
+    the jax in one of `folders` needs (scripts/bench/paper_devices.py)."""
+    (jaxlib, *_), (jax, *_) = (
+        metadata.distributions(name=x, path=folders) for x in ("jaxlib", "jax")
+    )
+    needed = [text.partition(";")[0].strip() for text in jax.requires or ()]
+    (libtpu, *_) = [text for text in needed if text.startswith("libtpu")]
+    return {"gpu_compiler": f"jax-cuda13-pjrt=={jaxlib.version}", "tpu_compiler": libtpu}
+
+
+def _install_compilers() -> None:
+    site = str(next(ENVIRONMENT.glob("lib/python*/site-packages")))
+    for name, package in compilers([site]).items():
+        folder, (of, version) = ENVIRONMENT / name, package.replace("-", "_").split("==")
+        if not [*folder.glob(f"{of}-{version}.dist-info")]:
+            shutil.rmtree(folder, ignore_errors=True)
+            _pip(ENVIRONMENT, package, "--no-deps", "--target", folder, package)
 
 
 def _give_up(problem: str, remedy: str = "") -> NoReturn:

@@ -6,6 +6,7 @@
     python scripts/op_coverage.py --dtype uint8 --op interpolate --verbose
     python scripts/op_coverage.py --interpret --op linalg     # by the interpreter
     python scripts/op_coverage.py --mode all --dtype all --json results.json     # hours
+    python scripts/op_coverage.py --tpu --samples 2           # compiles for a TPU, too
 
 Each op runs on its sample inputs on both devices. Graphs are compiled, or, with --interpret, run by
 the interpreter, as all new graphs do outside this script. An op may be:
@@ -24,6 +25,9 @@ The database needs one more package:  pip install expecttest
 
 Results of random ops are compared by shape and dtype alone. Ops run in child processes, so the run
 goes on after an op that crashes or hangs.
+
+--tpu compiles each graph for a TPU v5e that is not there, too (scripts/bench/paper_devices.py). It
+adds to the results, and replaces none.
 
 --json FILE adds the results to FILE, one line for all ops with the same results; the format is
 stable. What FILE has is not run again, so a run that was interrupted continues; --again repeats
@@ -53,7 +57,15 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 from scripts import op_results  # noqa: E402
-from scripts.op_results import DTYPES, FINE, MODES, MORE_DTYPES, Job, Result  # noqa: E402
+from scripts.op_results import (  # noqa: E402
+    DTYPES,
+    FINE,
+    MODES,
+    MORE_DTYPES,
+    ON_PAPER,
+    Job,
+    Result,
+)
 
 # Relative and absolute, the latter times the largest element.
 _TOLERANCES = {
@@ -84,17 +96,35 @@ def _database() -> dict[str, Any]:
     return {op.formatted_name: op for op in op_db}
 
 
-def _serve(connection: Connection, num_samples: int, interprets: bool) -> None:
+def _serve(connection: Connection, num_samples: int, interprets: bool, kind: str | None) -> None:
     """Answers jobs with results until the other end closes."""
     from torch_xla_lite import _XLAC
 
     _XLAC.set_compile_when("repeated" if interprets else "first")
     warnings.simplefilter("ignore")
     ops = _database()
-    with contextlib.suppress(EOFError):
+    with contextlib.suppress(EOFError), _compiled_for(kind) as graphs:
         while True:
             job = connection.recv()
-            connection.send(_run(ops[job.op], job, num_samples))
+            graphs.clear()
+            result = _run(ops[job.op], job, num_samples)
+            on_paper = _on_paper(graphs) if kind else ""
+            connection.send(dataclasses.replace(result, on_paper=on_paper))
+
+
+def _compiled_for(kind: str | None) -> contextlib.AbstractContextManager[list[Any]]:
+    from scripts.bench import paper_graphs
+
+    return paper_graphs.compiled_for(kind) if kind else contextlib.nullcontext([])
+
+
+def _on_paper(graphs: list[Any]) -> str:
+    """What came of compiling a job for a device on paper: of `ON_PAPER`, or an error."""
+    for graph in graphs:
+        if graph.error:
+            return graph.error[:200]
+    on_host = any(graph.on_host for graph in graphs)
+    return "no graph" if not graphs else "on the host" if on_host else "compiles"
 
 
 def _run(op: Any, job: Job, num_samples: int) -> Result:
@@ -404,8 +434,8 @@ def _short(sample: Any) -> str:
 class _Child:
     """A process that runs jobs; another one takes its place when it crashes or hangs."""
 
-    def __init__(self, num_samples: int, interprets: bool = False) -> None:
-        self._arguments = (num_samples, interprets)
+    def __init__(self, num_samples: int, interprets: bool = False, kind: str | None = None) -> None:
+        self._arguments = (num_samples, interprets, kind)
         self._start()
 
     def _start(self) -> None:
@@ -430,7 +460,8 @@ class _Child:
         if status == "timeout":
             self._stop()
         self._start()
-        return Result(job.op, job.mode, job.dtype, status, detail)
+        on_paper = f"{status}: {detail}" if self._arguments[-1] else ""
+        return Result(job.op, job.mode, job.dtype, status, detail, on_paper=on_paper)
 
     def _stop(self) -> int | None:
         self._process.join(1)
@@ -442,7 +473,7 @@ class _Child:
 
 
 def _run_all(jobs: list[Job], arguments: argparse.Namespace) -> Iterator[Result]:
-    child = _Child(arguments.samples, arguments.interpret)
+    child = _Child(arguments.samples, arguments.interpret, "v5e" if arguments.tpu else None)
     for job in jobs:
         yield child.run(job, arguments.timeout)
 
@@ -460,8 +491,15 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--again", action="store_true", help="run what failed in it again")
     parser.add_argument("--markdown", type=Path, help="write the table into this document")
     parser.add_argument("--interpret", action="store_true", help="compile nothing")
+    parser.add_argument("--tpu", action="store_true", help="compile for a TPU on paper, too")
     parser.add_argument("--verbose", action="store_true", help="print each op that agrees, too")
     return parser.parse_args()
+
+
+def _is_done(result: Result, arguments: argparse.Namespace) -> bool:
+    if arguments.tpu:
+        return result.on_paper in ON_PAPER or (result.on_paper != "" and not arguments.again)
+    return not arguments.again or result.status in FINE
 
 
 def main() -> int:
@@ -469,7 +507,7 @@ def main() -> int:
     modes = MODES if arguments.mode == "all" else (arguments.mode,)
     dtypes = DTYPES if arguments.dtype == "all" else (arguments.dtype,)
     results = op_results.read(arguments.json) if arguments.json else {}
-    done = {job for job, x in results.items() if not arguments.again or x.status in FINE}
+    done = {job for job, x in results.items() if _is_done(x, arguments)}
     jobs = [
         job
         for mode in modes
@@ -480,6 +518,8 @@ def main() -> int:
     ]
     failed = False
     for job, result in zip(jobs, _run_all(jobs, arguments), strict=True):
+        if arguments.tpu and job in results:
+            result = dataclasses.replace(results[job], on_paper=result.on_paper)
         results[job] = result
         failed |= result.status not in FINE
         if arguments.verbose or result.status not in FINE:

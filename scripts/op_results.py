@@ -7,7 +7,7 @@ import dataclasses
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,8 @@ STATUSES = ("agrees", "accepts", "differs", "raises", "timeout", "crashes", "ext
 _PASSED = ("agrees", "accepts")
 # What is not a failure of this project.
 FINE = ("agrees", "extends", "no")
+# The same of what came of compiling for a device on paper.
+ON_PAPER = ("compiles", "on the host", "no graph")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,7 +37,8 @@ class Job:
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """Result of a job; `detail` is the first difference from the CPU."""
+    """Result of a job; `detail` is the first difference from the CPU, and `on_paper` what came of
+    compiling for a TPU: of `ON_PAPER`, or the error; empty where that was not tried."""
 
     op: str
     mode: str
@@ -43,6 +46,7 @@ class Result:
     status: str
     detail: str = ""
     fallbacks: tuple[str, ...] = ()
+    on_paper: str = ""
 
 
 # Groups of jobs in a file: {mode: "dtype dtype ..."}.
@@ -56,15 +60,23 @@ def _group(results: Iterable[Result]) -> _Group:
     return groups
 
 
+# What a file has of results by its text.
+_TEXTS: dict[str, Callable[[Result], str]] = {
+    "fallbacks": lambda result: " ".join(result.fallbacks),
+    "tpu": lambda result: result.on_paper,
+}
+
+
 def _encode(results: Sequence[Result]) -> dict[str, Any]:
     """The results of one op as they stand in a file."""
     encoded: dict[str, Any] = {}
     for status in STATUSES:
         if group := _group(result for result in results if result.status == status):
             encoded[status] = group
-    for fallbacks in dict.fromkeys(result.fallbacks for result in results if result.fallbacks):
-        group = _group(result for result in results if result.fallbacks == fallbacks)
-        encoded.setdefault("fallbacks", {})[" ".join(fallbacks)] = group
+    for name, text_of in _TEXTS.items():
+        for text in dict.fromkeys(filter(None, map(text_of, results))):
+            group = _group(result for result in results if text_of(result) == text)
+            encoded.setdefault(name, {})[text] = group
     details: dict[str, str] = {}
     for result in results:
         # Equal reasons are kept once, and only their beginnings.
@@ -78,15 +90,15 @@ def _decode(op: str, encoded: dict[str, Any]) -> Iterator[Result]:
     def jobs(group: _Group) -> list[tuple[str, str]]:
         return [(mode, dtype) for mode, dtypes in group.items() for dtype in dtypes.split()]
 
-    fallbacks = {
-        job: tuple(names.split())
-        for names, group in encoded.get("fallbacks", {}).items()
-        for job in jobs(group)
-    }
+    fallbacks, tpu = (
+        {job: text for text, group in encoded.get(name, {}).items() for job in jobs(group)}
+        for name in _TEXTS
+    )
     for status in STATUSES:
-        for mode, dtype in jobs(encoded.get(status, {})):
-            detail = encoded.get("details", {}).get(f"{mode} {dtype}", "")
-            yield Result(op, mode, dtype, status, detail, fallbacks.get((mode, dtype), ()))
+        for job in jobs(encoded.get(status, {})):
+            detail = encoded.get("details", {}).get(" ".join(job), "")
+            calls = tuple(fallbacks.get(job, "").split())
+            yield Result(op, *job, status, detail, calls, tpu.get(job, ""))
 
 
 Results = dict[Job, Result]
@@ -130,7 +142,15 @@ def table(results: Results) -> str:
     for result in results.values():
         groups.setdefault((result.mode, result.dtype), []).append(result)
     names = ("accepts", "differs", "raises", "timeout", "crashes", "extends")
-    columns = ("mode", "dtype", "the CPU computes", "passes", "passes without fallback", *names)
+    columns = (
+        "mode",
+        "dtype",
+        "the CPU computes",
+        "passes",
+        "passes without fallback",
+        *names,
+        "tpu",
+    )
     lines = ["| " + " | ".join(columns) + " |", "|---|---|" + "---:|" * (len(columns) - 2)]
     dtypes = (*DTYPES, *MORE_DTYPES)
     for mode, dtype in sorted(groups, key=lambda x: (MODES.index(x[0]), dtypes.index(x[1]))):
@@ -140,7 +160,9 @@ def table(results: Results) -> str:
         in_graph = sum(not result.fallbacks for result in passed)
         counts = collections.Counter(result.status for result in found)
         cells = [mode, dtype, total, _share(len(passed), total), _share(in_graph, total)]
-        lines.append("| " + " | ".join(map(str, cells + [counts[x] for x in names])) + " |")
+        tried = [result.on_paper for result in found if result.on_paper not in ("", "no graph")]
+        cells += [*(counts[x] for x in names), _share(tried.count("compiles"), len(tried))]
+        lines.append("| " + " | ".join(map(str, cells)) + " |")
     return "\n".join(lines)
 
 
@@ -153,21 +175,33 @@ MARKS = ("<!-- Written by scripts/op_coverage.py -->", "<!-- End -->")
 
 def failures(results: Results) -> str:
     """What fails, grouped by op."""
+    failed = (x for x in _ordered(results) if x.status not in (*FINE, "accepts"))
+    return _reasons(failed, lambda result: result.detail)
+
+
+def not_on_tpu(results: Results) -> str:
+    """What does not compile for a TPU, grouped by op."""
+    fine = ("", "compiles", "no graph")
+    failed = (x for x in _ordered(results) if x.on_paper not in fine)
+    return _reasons(failed, lambda result: result.on_paper)
+
+
+def _reasons(failed: Iterable[Result], reason_of: Callable[[Result], str]) -> str:
     ops: dict[str, list[Result]] = {}
-    for result in _ordered(results):
-        if result.status not in (*FINE, "accepts"):
-            ops.setdefault(result.op, []).append(result)
+    for result in failed:
+        ops.setdefault(result.op, []).append(result)
     lines = ["| op | mode and dtypes | first reason |", "|---|---|---|"]
     for op, found in ops.items():
         jobs = "; ".join(f"{mode} {dtypes}" for mode, dtypes in _group(found).items())
-        reason = " ".join(found[0].detail.split()).replace("|", "\\|")
+        reason = " ".join(reason_of(found[0]).split()).replace("|", "\\|")
         lines.append(f"| `{op}` | {jobs} | {reason[:160]} |")
     return "\n".join(lines)
 
 
 def section(results: Results) -> str:
     """What stands in the document."""
-    return f"{table(results)}\n\nWhat fails:\n\n{failures(results)}"
+    parts = [table(results), "What fails:", failures(results)]
+    return "\n\n".join([*parts, "What does not compile for a TPU:", not_on_tpu(results)])
 
 
 def insert(document: Path, text: str) -> None:

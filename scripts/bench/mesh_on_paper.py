@@ -2,7 +2,7 @@
 
     python -m scripts.bench.mesh_on_paper                    # some 20 minutes on two cores
     python -m scripts.bench.mesh_on_paper --devices 64 --modes fsdp
-    python -m scripts.bench.mesh_on_paper --platform gpu     # compiled for H100 (gpu_compiler.py)
+    python -m scripts.bench.mesh_on_paper --platform h100    # or v5e: see paper_devices.py
 
 The model (1.24 billion parameters: the sizes of Llama 3.2 1B) and its states are shapes without
 data: the step is recorded and compiled as a program does it, for virtual devices of the CPU or for
@@ -30,12 +30,13 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import torch
 
-from scripts.bench import gpu_compiler
+from scripts.bench import paper_devices
 
 LAYERS, LENGTH, WIDTH = 16, 2048, 2048
 # How many devices share a matrix in tensor parallelism: as many as there are heads of keys.
@@ -57,7 +58,7 @@ def main() -> None:
     parser = harness.arguments(__doc__)
     parser.add_argument("--devices", type=int, nargs="+", default=[8, 64, 512])
     parser.add_argument("--modes", nargs="+", default=MODES, choices=MODES)
-    parser.add_argument("--platform", default="cpu", choices=["cpu", "gpu"])
+    parser.add_argument("--platform", default="cpu", choices=["cpu", *paper_devices.KINDS])
     parser.add_argument("--cell", nargs=3, help=argparse.SUPPRESS)  # mode, devices, layers
     options = parser.parse_args()
     if options.cell:
@@ -114,32 +115,43 @@ def _in_a_process(mode: str, devices: int, layers: int, platform: str) -> dict[s
 def _sent(mode: str, devices: int, layers: int, platform: str) -> dict[str, Any]:
     """The bytes that a device sends in a step, by kind, and those of the parameters."""
     import torch_xla_lite as txl
-    from torch_xla_lite import _XLAC, communication, sharding
-    from torch_xla_lite.compiler import compiler, tracing
+    from torch_xla_lite import communication, sharding
 
-    chosen = gpu_compiler.devices(devices) if platform == "gpu" else jax.devices()
+    chosen = jax.devices() if platform == "cpu" else paper_devices.devices(platform, devices)
     if mode == "tp":
         shape = (devices // SHARE, SHARE)
         txl.set_mesh(jax.make_mesh(shape, ("data", "model"), devices=chosen))
-        model = _without_data(_llama(layers), RULES, fsdp=None)
+        model = without_data(_llama(layers), RULES, fsdp=None)
     else:
         txl.set_mesh(jax.make_mesh((devices,), ("data",), devices=chosen))
-        model = _without_data(_llama(layers), [], fsdp=None if mode == "dp" else "data")
+        model = without_data(_llama(layers), [], fsdp=None if mode == "dp" else "data")
     if mode == "fsdp":
         sharding.keep_batch(model, "data")
-    optimizer = _optimizer(model)
-    tokens, labels = (_shape_alone((devices, LENGTH), torch.int64, ("data",)) for _ in range(2))
+    tokens, labels = (shape_alone((devices, LENGTH), torch.int64, ("data",)) for _ in range(2))
+    text = compiled_step(model, lambda: model(input_ids=tokens, labels=labels).loss).as_text()
+    parameters = sum(parameter.nbytes for parameter in model.parameters())
+    return {"sent": communication.bytes_sent(text), "parameters": parameters}
 
-    model(input_ids=tokens, labels=labels).loss.backward()
+
+def compiled_step(model: torch.nn.Module, loss: Callable[[], torch.Tensor]) -> jax.stages.Compiled:
+    """A training step with AdamW, compiled for the devices of the mesh.
+
+    Args:
+      model: one `without_data`.
+      loss: gives what the model is trained for.
+    """
+    from torch_xla_lite import _XLAC
+    from torch_xla_lite.compiler import compiler, tracing
+
+    optimizer = _optimizer(model)
+    loss().backward()
     optimizer.step()
     steps, roots = _XLAC.pending_graph()
     calls, leaves = compiler._parts(steps)
     with jax.enable_x64(True):
         graph = tracing.lower_graph(calls, leaves, roots, compiler._mesh(calls, leaves))
         (program,) = graph.parts
-        text = program.compile().as_text()
-    parameters = sum(parameter.nbytes for parameter in model.parameters())
-    return {"sent": communication.bytes_sent(text), "parameters": parameters}
+        return program.compile()
 
 
 def _llama(layers: int) -> torch.nn.Module:
@@ -167,7 +179,7 @@ def _llama(layers: int) -> torch.nn.Module:
         return transformers.LlamaForCausalLM(config)
 
 
-def _without_data(model: torch.nn.Module, rules: list, fsdp: str | None) -> torch.nn.Module:
+def without_data(model: torch.nn.Module, rules: list, fsdp: str | None) -> torch.nn.Module:
     """Places a model of device "meta" as `shard_module` does, by shapes alone."""
     from torch_xla_lite import sharding
 
@@ -175,7 +187,7 @@ def _without_data(model: torch.nn.Module, rules: list, fsdp: str | None) -> torc
     placed = {}
     for name, tensor in named:
         spec = sharding.spec_in_module(name, tensor, rules, fsdp=fsdp)
-        new = placed[tensor] = _shape_alone(tensor.shape, tensor.dtype, spec)
+        new = placed[tensor] = shape_alone(tensor.shape, tensor.dtype, spec)
         if isinstance(tensor, torch.nn.Parameter):
             new = placed[tensor] = torch.nn.Parameter(new)
             sharding.pin_gradient(new)
@@ -199,7 +211,7 @@ def _optimizer(model: torch.nn.Module) -> torch.optim.Optimizer:
     return optimizer
 
 
-def _shape_alone(shape: Any, dtype: torch.dtype, spec: tuple) -> torch.Tensor:
+def shape_alone(shape: Any, dtype: torch.dtype, spec: tuple) -> torch.Tensor:
     """A tensor on device jax without data."""
     from torch_xla_lite import sharding
 

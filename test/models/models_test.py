@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from bazel.pytest_plugin import mostly_nightly
+from scripts.bench import paper_devices, paper_graphs
 from test.models import libraries
 from test.models.small_models import (
     small_bert,
@@ -254,6 +255,23 @@ def check_training(build: Callable[[], nn.Module], loss: Loss, **tolerance: floa
 def test_training_is_that_of_the_cpu(name: str) -> None:
     counts = check_training(*PROGRAMS[name], rtol=2e-3, atol=2e-4)
     assert set(counts["fallbacks"]) == set(FALLBACKS.get(name, {}))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("kind", ["h100", "v5e"])
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in FALLBACKS])
+def test_a_step_on_an_accelerator_calls_nothing_outside_xla(name: str, kind: str) -> None:
+    """It is compiled for a device on paper: no callbacks, no kernels of this project or torch."""
+    if not paper_devices.is_installed(kind):
+        pytest.skip(f"see {paper_devices.__file__}")
+    build, loss = PROGRAMS[name]
+    model = make(build).to("jax")
+    with paper_graphs.compiled_for(kind) as graphs:
+        train(model, loss, steps=1)
+    assert [graph.error for graph in graphs if graph.error] == []
+    assert {op for graph in graphs for op in graph.on_host} == set()
+    assert {call for graph in graphs for call in graph.calls} <= {"Sharding", "mhlo.topk"}
+    assert max(len(graph.ops) for graph in graphs) > 50
 
 
 def test_training_under_autocast() -> None:

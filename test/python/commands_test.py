@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import jax
 import pytest
 
 from bazel.pybuild.cache import folders
@@ -61,7 +62,16 @@ def test_the_doctor_reports_a_misspelt_variable_and_continues():
     # In a checkout, the checks of builds come first.
     names = names[names.index("build") :]
     assert names[:4] == ["build", "variables", "Python", "torch"]
-    assert names[-4:] == ["compiled parts", "graph", "device", "CUDA"]
+    assert names[-5:] == ["compiled parts", "graph", "device", "TPU", "CUDA"]
+
+
+def test_the_doctor_knows_a_tpu_that_jax_does_not_use(monkeypatch: pytest.MonkeyPatch):
+    assert doctor.tpus() == ("there is none", True, "")
+    found = "jax._src.hardware_utils.num_available_tpu_chips_and_device_id"
+    monkeypatch.setattr(found, lambda: (4, "v5e"))
+    detail, is_fine, remedy = doctor.tpus()
+    assert (detail, is_fine) == ("jax uses 0 of 4 chips", False)
+    assert remedy.endswith(f"pip install 'jax[tpu]=={jax.__version__}'")
 
 
 def test_in_a_checkout_the_doctor_begins_with_what_builds_need(tmp_path: Path):

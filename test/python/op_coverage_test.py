@@ -56,9 +56,9 @@ def test_a_process_that_crashes_or_hangs_is_replaced() -> None:
 
 TABLE = """\
 | mode | dtype | the CPU computes | passes | passes without fallback | accepts | differs | raises |\
- timeout | crashes | extends |
-|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|
-| forward | float32 | 1 | 1 (100.0 %) | 0 (0.0 %) | 0 | 0 | 0 | 0 | 0 | 0 |
+ timeout | crashes | extends | tpu |
+|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|
+| forward | float32 | 1 | 1 (100.0 %) | 0 (0.0 %) | 0 | 0 | 0 | 0 | 0 | 0 | 0 |
 """
 
 
@@ -95,14 +95,19 @@ def test_a_file_has_one_line_for_all_ops_with_the_same_results(tmp_path: Path) -
         result("add", "forward", "bool", "agrees"),
         result("add", "forward", "float32", "agrees", fallbacks=("aten::a", "aten::b")),
         result("add", "out", "float32", "raises", detail="because"),
+        result("mul", "forward", "float32", "agrees", on_paper="compiles"),
+        result("svd", "forward", "float32", "agrees", on_paper="on the host"),
         result("neg", "forward", "bool", "no"),
         result("not", "forward", "bool", "no"),
     ]
     jobs = {Job(x.op, x.mode, x.dtype): x for x in results}
     op_results.write(jobs, tmp_path / "results.json")
-    assert len((tmp_path / "results.json").read_text().splitlines()) == 4
+    assert len((tmp_path / "results.json").read_text().splitlines()) == 6
     assert op_results.read(tmp_path / "results.json") == jobs
     assert "| `add` | out float32 | because |" in op_results.failures(jobs)
+    assert "| `svd` | forward float32 | on the host |" in op_results.not_on_tpu(jobs)
+    assert "`mul`" not in op_results.not_on_tpu(jobs)
+    assert " 1 (50.0 %) |" in op_results.table(jobs)
 
 
 def test_an_error_of_a_write_leaves_no_other_file(tmp_path: Path) -> None:

@@ -53,8 +53,18 @@ done("graph", "a small graph is compiled and gives the right numbers")
 import jax
 kinds = sorted({f"{d.platform} ({d.device_kind})" for d in jax.devices()})
 done("device", "jax computes on " + ", ".join(kinds))
+from torch_xla_lite.commands import doctor
+done("TPU", *doctor.tpus())
 """
-_STEPS = ("import torch", "C++ ABI", "compiled parts", "graph", "device", "end of the process")
+_STEPS = (
+    "import torch",
+    "C++ ABI",
+    "compiled parts",
+    "graph",
+    "device",
+    "TPU",
+    "end of the process",
+)
 
 
 def main(*, json: bool) -> int:
@@ -202,6 +212,20 @@ def _problem(name: str, text: str) -> Finding:
     if not problem:
         return Finding(name, False, last, preflight.build_it("again"))
     return Finding(name, False, "\n".join(problem), last)
+
+
+def tpus() -> tuple[str, bool, str]:
+    """Whether jax uses the TPUs of this machine: detail, success and remedy of the check."""
+    import jax
+    from jax._src import hardware_utils  # It has no public name.
+
+    chips, _ = hardware_utils.num_available_tpu_chips_and_device_id()
+    used = sum(device.platform == "tpu" for device in jax.local_devices())
+    if not chips:
+        return "there is none", True, ""
+    package = f"'jax[tpu]=={jax.__version__}'"
+    remedy = f"Install jax's package for them, without JAX_PLATFORMS:  pip install {package}"
+    return f"jax uses {used} of {chips} chips", used > 0, "" if used else remedy
 
 
 def _cuda() -> Finding:

@@ -250,9 +250,12 @@ class Call:
         step: int,
     ) -> list[jax.Array | None]:
         entry = registry.find(self.op)
+        on_host = not target.has_complex128() and any(
+            x is not None and x.dtype == np.complex128 for x in (*operands, *outs)
+        )
         key = scalars.key() if entry is not None and entry.wants_key else None
         decoded = Decoder(self.op, self.words, operands, scalars)
-        if entry is not None:
+        if entry is not None and (key is not None or not on_host):
             try:
                 return registry.call(self.op, decoded.args, outs, key)
             except registry.Unsupported:
@@ -260,7 +263,7 @@ class Call:
         # Imported here, because most programs need neither.
         from ..lowering.base import decomposition, host
 
-        lowered = decomposition.decompose(self.op, decoded.args, outs)
+        lowered = None if on_host else decomposition.decompose(self.op, decoded.args, outs)
         if lowered is not None:
             return lowered
         by_ffi.append(self.op)

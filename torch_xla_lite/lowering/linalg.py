@@ -381,15 +381,22 @@ def _tangent_of_hermitian(
 
 @lower("aten::linalg_eig", refuses="biuh")
 def linalg_eig(self: jax.Array) -> tuple[jax.Array, jax.Array]:
+    _require_eig()
     x = _finite(self, "torch.linalg.eig")
     return tuple(_eig(x, compute_left_eigenvectors=False))
 
 
 @lower("aten::_linalg_eigvals", refuses="biuh", kernel_needs="finite")
 def linalg_eigvals(self: jax.Array) -> jax.Array:
+    _require_eig()
     x = _finite(self, "torch.linalg.eigvals")
     only_values = {"compute_left_eigenvectors": False, "compute_right_eigenvectors": False}
     return _eig(x, **only_values)[0]
+
+
+def _require_eig() -> None:
+    if not target.has_eig():
+        raise Unsupported("eigenvalues of general matrices")
 
 
 def _eig(x: jax.Array, **which: bool) -> list[jax.Array]:
@@ -423,6 +430,8 @@ def linalg_svd(
     driver: str | None = None,
     outs,
 ) -> tuple[jax.Array, ...]:
+    if compute_uv and not target.has_singular_vectors(A.dtype):
+        raise Unsupported("singular vectors")
     message = (
         "linalg.svd: The algorithm failed to converge because the input matrix contained "
         "non-finite values"

@@ -175,7 +175,11 @@ def convert(x: Operand, dtype: np.dtype) -> jax.Array:
     if is_float(x.dtype) and dtype.kind in "iu":
         # Smaller dtypes wrap around, as in torch's kernels; XLA would give the nearest number.
         x = target.truncate(opmath(x), _TRUNCATED_AS.get(dtype, np.dtype(np.int32)))
-    return lax.convert_element_type(x, dtype)
+    return (
+        target.convert_complex(x, dtype)
+        if is_complex(dtype)
+        else lax.convert_element_type(x, dtype)
+    )
 
 
 def broadcast(x: jax.Array, shape: tuple[int, ...]) -> jax.Array:

@@ -10,8 +10,12 @@ target.is_slow_at_convolutions()      # whether convolution_forms.py chooses amo
 target.is_slow_at_windows()           # whether pool.py makes windows of slices
 target.has_fused_attention(dtype)     # whether cuDNN's is tried
 target.fuses_too_much()               # whether values are stored where XLA would not
+target.has_complex128()               # whether ops of complex128 are lowered
+target.has_eig()                      # whether jax has lax.linalg.eig
+target.has_singular_vectors(dtype)    # whether XLA compiles lax.linalg.svd with vectors
 target.divide(a, b)                   # rounded as torch does on this platform
 target.truncate(x, dtype)             # a float as an integer, of any value as torch does
+target.convert_complex(x, dtype)      # lax.convert_element_type to a complex dtype
 target.split_bits(x, dtype)           # lax.bitcast_convert_type to a narrower dtype
 target.compiler_options()             # of XLA, where they differ from its defaults
 
@@ -106,6 +110,24 @@ def fuses_too_much() -> bool:
     return platform() == "cpu"
 
 
+def has_complex128() -> bool:
+    """False on TPUs. libtpu (0.0.42.1) ends the process at conversions and at absolute values
+    ("xprecision_rewriter.cc:3271] Check failed: operand->shape().IsTuple()")."""
+    return platform() != "tpu"
+
+
+def has_eig() -> bool:
+    """False on TPUs, for which jax has no rule."""
+    return platform() != "tpu"
+
+
+def has_singular_vectors(dtype: np.dtype) -> bool:
+    """False on TPUs for float32. jax's algorithm multiplies there by a diagonal matrix of int64,
+    which ends the process (libtpu 0.0.42.1: "shape.h:843] Check failed: buffer != nullptr").
+    """
+    return platform() != "tpu" or dtype != np.float32
+
+
 def float32_precision() -> lax.Precision | None:
     """How accelerators multiply float32 numbers; None on CPUs, and where jax's own setting,
     `jax_default_matmul_precision`, says it.
@@ -167,6 +189,18 @@ def truncate(x: jax.Array, dtype: np.dtype) -> jax.Array:
     fits = lax.lt(lax.abs(x), lax.full_like(x, -float(limits.min)))
     integers = lax.convert_element_type(x, dtype)
     return lax.select(fits, integers, lax.full_like(integers, limits.min))
+
+
+def convert_complex(x: jax.Array, dtype: np.dtype) -> jax.Array:
+    """`lax.convert_element_type` to a complex dtype. libtpu (0.0.42.1) ends the process at each one
+    from or to complex128 ("xprecision_rewriter.cc:2101] Unsupported CVT X{64|128} expansion from
+    c128[] to f32[]"), also at that of a Python number such as 1j, so parts are converted.
+    """
+    if platform() not in ("any", "tpu") or np.complex128 not in (x.dtype, dtype):
+        return lax.convert_element_type(x, dtype)
+    of_parts = np.float64 if dtype == np.complex128 else np.float32
+    parts = (lax.real(x), lax.imag(x)) if x.dtype.kind == "c" else (x, lax.full_like(x, 0))
+    return lax.complex(*(lax.convert_element_type(part, of_parts) for part in parts))
 
 
 def split_bits(x: jax.Array, dtype: np.dtype) -> jax.Array:
