@@ -34,7 +34,7 @@ SMALL: dict[str, Any] = {
     **dict.fromkeys(("n_group", "topk_group", "n_shared_experts"), 1),
     # Of attention with few latent dimensions.
     **dict.fromkeys(("q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "v_head_dim"), 8),
-    "qk_rope_head_dim": 8,
+    **dict.fromkeys(("qk_rope_head_dim", "rotary_dim"), 8),
     # Of state spaces.
     **dict.fromkeys(("state_size", "mamba_d_state", "mamba_n_heads", "conv_kernel"), 4),
     "mamba_d_head": 16,
@@ -44,6 +44,8 @@ SMALL: dict[str, Any] = {
     "bos_token_id": 1,
     "eos_token_id": 2,
 }
+# Keys and values have few latent dimensions, not fewer heads.
+WITH_LATENT_ATTENTION = ("deepseek_v2", "deepseek_v3")
 
 WITH_EXPERTS = [
     "afmoe",
@@ -85,6 +87,8 @@ def small(architecture: str) -> torch.nn.Module:
     config = transformers.CONFIG_MAPPING[architecture]
     default = config()
     sizes = {name: value for name, value in SMALL.items() if hasattr(default, name)}
+    if architecture in WITH_LATENT_ATTENTION:
+        sizes["num_key_value_heads"] = sizes["num_attention_heads"]
     torch.manual_seed(0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
