@@ -87,9 +87,8 @@ def _reshaped(sample: Any, new_shape: Callable[[torch.Size], Sequence[int]]) -> 
     return sample.transform(change)
 
 
-def tiny(sample: Any, values: Iterable[Any]) -> Iterator[Any]:
-    """Tensors of one element or none, in which each value stands in turn."""
-    dtype = sample.input.dtype if isinstance(sample.input, torch.Tensor) else torch.float32
+def tiny(sample: Any, dtype: torch.dtype, values: Iterable[Any]) -> Iterator[Any]:
+    """Tensors of one element or none. Each value stands in turn in those of the dtype."""
     forms: tuple[Callable[[int], tuple[int, ...]], ...] = (
         lambda _: (),
         lambda _: (0,),

@@ -457,6 +457,8 @@ def linalg_matrix_exp(self: jax.Array) -> jax.Array:
     """exp(a) is exp(a / 2ⁿ) squared n times. jax rounds n down, and its approximation is for norms
     up to a limit: from there to twice the limit it is off by up to 11 %."""
     a = opmath(self)
+    if a.shape[-1] == 1:
+        return jnp.exp(a)
     limit = 3.9 if a.dtype in (np.float32, np.complex64) else 5.3
     norm = jnp.max(jnp.sum(jnp.abs(a), axis=-2), axis=-1, initial=0)
     count = jnp.clip(jnp.ceil(jnp.log2(norm / limit)), 0, 64)
