@@ -207,3 +207,21 @@ def test_the_examples_that_were_wrong():
     x = torch.tensor([1e-3, 6e4], dtype=torch.float16, device="jax")
     assert (x * 70000.0).tolist() == [70.0, math.inf]
     assert (x / 70000.0).tolist() == pytest.approx([1.4e-8, 0.857], rel=1e-3, abs=1e-7)
+
+
+# Of inputs [2, 6, 5] and parameters of 6 elements.
+NORMALIZATIONS: dict[str, Callable[[torch.Tensor, torch.Tensor], tuple]] = {
+    "batch": lambda x, w: torch.native_batch_norm(x, w, w, None, None, True, 0.1, 1e-5),
+    "group": lambda x, w: torch.native_group_norm(x, w, w, 2, 6, 5, 2, 1e-5),
+    "group, backward": lambda x, w: aten.native_group_norm_backward(
+        x, x, w[:4].view(2, 2), w[:4].view(2, 2), w, 2, 6, 5, 2, [True] * 3
+    ),
+    "layer": lambda x, w: torch.native_layer_norm(x.mT, (6,), w, w, 1e-5),
+}
+
+
+@pytest.mark.parametrize("name", NORMALIZATIONS)
+def test_what_is_as_wide_as_the_parameters_of_a_normalization_is_so_beside_halves(name: str):
+    x, weight = torch.arange(60.0).sin().reshape(2, 6, 5).bfloat16(), torch.ones(6)
+    got = NORMALIZATIONS[name](x.jax(), weight.jax())
+    torch.testing.assert_close([y.cpu() for y in got], [*NORMALIZATIONS[name](x, weight)])

@@ -256,7 +256,7 @@ CASES = [
     *(
         (aten.native_group_norm, (Shape(2, 4, 5, 6, dtype=dtype), weight, weight, *sizes, 1e-5))
         for dtype in (F32, BF16)
-        for weight in (ROW, None, Shape(3))
+        for weight in (Shape(4, dtype=dtype), None, Shape(3))
         for sizes in ((2, 4, 30, 2), (2, 4, 30, 3), (2, 4, 29, 2), (4, 2, 30, 2))
     ),
     *(

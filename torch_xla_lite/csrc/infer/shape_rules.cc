@@ -268,7 +268,7 @@ Results NormGradients(const Tensor& input, const c10::IValue& weight, at::IntArr
   std::vector<c10::IValue> results(3, Tensor());
   if (mask[0]) results[0] = Like(input);
   for (size_t i = 1; i < 3; ++i) {
-    if (mask[i]) results[i] = Meta(sizes, input.scalar_type());
+    if (mask[i]) results[i] = Meta(sizes, weight.toTensor().scalar_type());
   }
   return results;
 }
@@ -315,16 +315,26 @@ Results BatchNormBackward(Arguments arguments) {
 // Whether (N, C, HxW, group) are the sizes of an input.
 bool AreGroups(const Tensor& input, Arguments sizes) {
   const int64_t batch = sizes[0].toInt(), channels = sizes[1].toInt(), groups = sizes[3].toInt();
-  return IsWideFloat(input) && input.dim() >= 2 && input.numel() > 0 && input.size(0) == batch &&
+  return IsFloat(input) && input.dim() >= 2 && input.numel() > 0 && input.size(0) == batch &&
          input.size(1) == channels && input.numel() == batch * channels * sizes[2].toInt() &&
          groups > 0 && channels % groups == 0;
+}
+
+// Whether it may be the dtype of the parameters and statistics of a group norm of `input`.
+bool IsDtypeOfStatistics(c10::ScalarType dtype, const Tensor& input) {
+  const c10::ScalarType own = input.scalar_type();
+  return dtype == own || (dtype == at::kFloat && c10::isReducedFloatingType(own));
 }
 
 // (input, weight, bias, N, C, HxW, group, eps)
 Results GroupNorm(Arguments arguments) {
   const Tensor& input = arguments[0].toTensor();
   if (!AreGroups(input, arguments.slice(3, 4))) return {};
-  const c10::ScalarType dtype = input.scalar_type();
+  // That of the parameters: float32 beside 16-bit inputs, too, where torch's meta function says 16
+  // bits.
+  const c10::IValue& parameter = arguments[arguments[1].isNone() ? 2 : 1];
+  const c10::ScalarType dtype = (parameter.isNone() ? input : parameter.toTensor()).scalar_type();
+  if (!IsDtypeOfStatistics(dtype, input)) return {};
   if (!Fits(arguments[1], dtype, {input.size(1)}) || !Fits(arguments[2], dtype, {input.size(1)}))
     return {};
   const std::array sizes = {input.size(0), arguments[6].toInt()};
@@ -336,7 +346,8 @@ Results GroupNormBackward(Arguments arguments) {
   const Tensor& input = arguments[1].toTensor();
   if (!AreGroups(input, arguments.slice(5, 4)) || !IsLike(arguments[0], input)) return {};
   const std::array sizes = {input.size(0), arguments[8].toInt()};
-  const c10::ScalarType dtype = input.scalar_type();
+  const c10::ScalarType dtype = arguments[2].toTensor().scalar_type();
+  if (!IsDtypeOfStatistics(dtype, input)) return {};
   if (!Fits(arguments[2], dtype, sizes) || !Fits(arguments[3], dtype, sizes) ||
       !Fits(arguments[4], dtype, {input.size(1)}))
     return {};
