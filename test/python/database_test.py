@@ -28,6 +28,7 @@ DAILY = {
     "complex": ("paired with doubles", torch.float32),
     "index_fill": ("empty", torch.float32),
     "index_put": ("empty", torch.float32),
+    "linalg_solve_triangular": ("paired with doubles", torch.float32),
     "log_softmax": ("tiny", torch.float32),
     "matrix_exp": ("tiny", torch.float32),
     "remainder": ("empty", torch.int32),

@@ -14,7 +14,7 @@ from torch.linalg import LinAlgError
 
 from torch_xla_lite.lowering.base import target
 from torch_xla_lite.lowering.base.checks import check
-from torch_xla_lite.lowering.base.promotion import canonical_dim, is_complex, opmath
+from torch_xla_lite.lowering.base.promotion import canonical_dim, convert, is_complex, opmath
 from torch_xla_lite.lowering.base.registry import Unsupported, lower
 
 
@@ -127,7 +127,9 @@ def _solve_triangular(
 def linalg_solve_triangular(
     self: jax.Array, B: jax.Array, *, upper: bool, left: bool = True, unitriangular: bool = False
 ) -> jax.Array:
-    return _solve_triangular(self, B, lower_half=not upper, left=left, unit=unitriangular)
+    # As the CPU's kernel does with right-hand sides of another dtype.
+    rhs = convert(B, self.dtype)
+    return _solve_triangular(self, rhs, lower_half=not upper, left=left, unit=unitriangular)
 
 
 @lower("aten::triangular_solve", refuses="biu")
