@@ -4,10 +4,12 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import numpy
 import pytest
 import torch
 import torch.nn.functional as F
 
+import torch_xla_lite
 from test.python import database, tiers
 from torch_xla_lite import _XLAC, debug
 
@@ -132,6 +134,17 @@ PROGRAMS: dict[str, Callable[[torch.Tensor], Any]] = {
     "no dimensions": lambda x: [x[0, 0].sum(0), x[1, 1].mean(), x[2, 2] * 2 + x],
     "integers": lambda x: ((x * 10).int() + 3).sum() + (x > 0).sum(),
     "what has no kept kernel": lambda x: x.cumsum(0).sort(1).values[:, ::2].flip(0) + 1,
+    "lists": lambda x: [
+        torch._foreach_div([x, x.t()], [2.0, 3.0]),
+        torch._foreach_sub([x, x[0]], [x, x[1]], alpha=2),
+        torch._foreach_addcmul([x, x], [x, x + 1], [x[0], x], value=0.5),
+        torch._foreach_lerp([x[:2], x[1:]], [x[1:], x[:2]], 0.25),
+        torch._foreach_pow([x, x], 2),
+        torch._foreach_sqrt([x, x[:0]]),
+    ],
+    "lists of which each element needs another": lambda x: torch._foreach_add(
+        (y := torch._foreach_mul([x, x + 1], 2)), y[::-1]
+    ),
     "no elements": lambda x: [x[:0].sum(0) + 1, x[:0] * 2, x[:0].t() @ x[:0]],
     "a random result": lambda x: F.dropout(torch.rand(3, 4, device="jax") + x, 0.5) * 2,
 }
@@ -195,20 +208,32 @@ def test_results_have_their_memory_for_themselves():
     assert planned() >= 2
 
 
-def test_a_training_step_gives_the_bits_of_its_first_runs():
+OPTIMIZERS: dict[str, Callable[[Any], torch.optim.Optimizer]] = {
+    "SGD": lambda x: torch.optim.SGD(x, lr=0.1, momentum=0.9, weight_decay=0.01),
+    "SGD, one by one": lambda x: torch.optim.SGD(x, lr=0.1, momentum=0.9, foreach=False),
+    "Adam": lambda x: torch.optim.Adam(x, lr=0.1),
+    "AdamW": lambda x: torch.optim.AdamW(x, lr=0.1, amsgrad=True),
+    "RMSprop": lambda x: torch.optim.RMSprop(x, lr=0.1, centered=True, momentum=0.5),
+    "Adagrad": lambda x: torch.optim.Adagrad(x, lr=0.1, lr_decay=0.1),
+    "NAdam": lambda x: torch.optim.NAdam(x, lr=0.1),
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_training_step_gives_the_bits_of_its_first_runs(name: str):
     def losses(planned_runs: bool) -> list[Any]:
         torch.manual_seed(0)
         _XLAC.clear_cache()
         model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3))
         model.to("jax")
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-        inputs, labels = torch.randn(16, 4).jax(), torch.randint(3, (16,)).jax()
+        optimizer = OPTIMIZERS[name](model.parameters())
+        inputs, labels = torch.randn(2, 8, 4).jax(), torch.randint(3, (16,)).jax()
         found = []
         for _ in range(6):
             if not planned_runs:
                 _XLAC.clear_cache()
             optimizer.zero_grad()
-            loss = F.cross_entropy(model(inputs), labels)
+            loss = F.cross_entropy(model(inputs).flatten(0, 1), labels)
             loss.backward()
             optimizer.step()
             found.append(bits(loss))
@@ -218,6 +243,27 @@ def test_a_training_step_gives_the_bits_of_its_first_runs():
     assert planned() == 0
     assert losses(planned_runs=True) == wanted
     assert planned() > 2
+
+
+VIEWERS: dict[str, Callable[[torch.Tensor], Any]] = {
+    "another tensor": torch.clone,
+    "a tensor of the CPU": torch.Tensor.cpu,
+    "an array of jax": torch_xla_lite.jax_view,
+    "an array of numpy": lambda x: numpy.asarray(torch_xla_lite.jax_view(x)),
+}
+
+
+@pytest.mark.parametrize("viewer", VIEWERS)
+def test_what_was_seen_of_a_value_stays_as_it_was_when_that_is_updated(viewer: str):
+    x, seen, wanted = matrix(), [], []
+    for step in range(12):
+        x.mul_(2).add_(1)
+        torch.jax.synchronize()
+        if step % 3 == 0:
+            seen.append(VIEWERS[viewer](x))
+            wanted.append(x.tolist())
+    assert [value.tolist() for value in seen] == wanted
+    assert planned() >= 8
 
 
 def test_threads_run_one_plan_each_in_turn():

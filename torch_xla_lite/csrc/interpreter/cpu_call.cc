@@ -181,15 +181,15 @@ const CpuCall& CpuCall::Of(const ir::Signature& signature) {
   return static_cast<const CpuCall&>(*signature.derived);
 }
 
-std::unique_ptr<KeptCall> CpuCall::Keep(std::span<const at::Tensor> operands,
-                                        const at::Tensor& result) const {
-  const bool is_torchs = kernel_ == nullptr && complete_ == nullptr && draw_ == nullptr;
+std::vector<Part> CpuCall::KeptParts(std::span<const at::Tensor> operands) const {
+  const bool is_torchs =
+      (kernel_ == nullptr || kernel_ == LinearBackward) && complete_ == nullptr && draw_ == nullptr;
   const bool is_plain = is_torchs && !written_ && !is_reshape_ && !index_ && !is_seeded_ &&
                         !needs_dense_operand_ && width_ == Width::kOwn && is_possible();
-  if (!is_plain || signature_.outputs.size() != 1) return nullptr;
+  if (!is_plain) return {};
   const auto is_contiguous = [](const at::Tensor& operand) { return operand.is_contiguous(); };
-  if (!takes_any_strides_ && !std::ranges::all_of(operands, is_contiguous)) return nullptr;
-  return KeptCall::Keep(*call_, scalar_dtypes_, operands, result);
+  if (!takes_any_strides_ && !std::ranges::all_of(operands, is_contiguous)) return {};
+  return KeptCall::PartsOf(*call_, operands);
 }
 
 bool CpuCall::is_view() const { return call_ && !written_ && IsView(call_->op().schema()); }

@@ -56,10 +56,13 @@ class CpuCall final : public ir::Signature::Derived {
   // Whether its results are views of an operand, and it writes to none.
   bool is_view() const;
 
-  // The same for tensors that stay where they are and as they are, or nullptr if Run() does more
-  // than to call a kernel that can be kept.
-  std::unique_ptr<KeptCall> Keep(std::span<const at::Tensor> operands,
-                                 const at::Tensor& result) const;
+  // The calls of kept kernels that do the same for tensors that stay where they are and as they
+  // are; empty if Run() does more than that.
+  std::vector<Part> KeptParts(std::span<const at::Tensor> operands) const;
+  // nullptr if there is no kept kernel for one of them.
+  std::unique_ptr<KeptCall> Keep(const Part& part, const at::Tensor& result) const {
+    return KeptCall::Keep(part, scalar_dtypes_, result);
+  }
 
   // Returns one tensor for each output of the signature, undefined where the signature has none.
   // `scalars` are those of the node. may_overwrite: whether the call is the last that needs the

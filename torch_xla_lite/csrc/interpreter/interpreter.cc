@@ -15,6 +15,7 @@
 
 #include "torch_xla_lite/csrc/device/block_allocator.h"
 #include "torch_xla_lite/csrc/interpreter/cpu_call.h"
+#include "torch_xla_lite/csrc/interpreter/plan_maker.h"
 #include "torch_xla_lite/csrc/ir/graph.h"
 #include "torch_xla_lite/csrc/ir/key.h"
 #include "torch_xla_lite/csrc/ir/shape.h"
@@ -175,13 +176,13 @@ std::vector<at::Tensor> Interpreter::Run(const ir::Graph& graph, std::vector<at:
 }
 
 std::unique_ptr<Plan> Interpreter::MakePlan(const ir::Graph& graph, const Trace& trace) const {
-  return std::make_unique<Plan>(ir::Describe(graph.key), trace, [this](const ir::Signature& call) {
+  return interpreter::MakePlan(ir::Describe(graph.key), trace, [this](const ir::Signature& call) {
     return !call.is_zeros && !lowered_.contains(call.op);
   });
 }
 
 std::vector<at::Tensor> Interpreter::Run(Plan& plan, const ir::Graph& graph,
-                                         std::span<void* const> leaves) {
+                                         std::span<const Plan::Leaf> leaves) {
   return plan.Run(graph, leaves,
                   [this](const ir::Node& call, std::vector<at::Tensor> operands, bool overwrites) {
                     return RunCall(call, std::move(operands), overwrites);

@@ -57,8 +57,9 @@ class Interpreter {
 
   // A plan of a graph whose run was traced.
   std::unique_ptr<Plan> MakePlan(const ir::Graph& graph, const Trace& trace) const;
-  // Does what Run does by a plan of the graph. `leaves` are the places of their data.
-  std::vector<at::Tensor> Run(Plan& plan, const ir::Graph& graph, std::span<void* const> leaves);
+  // Does what Run does by a plan of the graph.
+  std::vector<at::Tensor> Run(Plan& plan, const ir::Graph& graph,
+                              std::span<const Plan::Leaf> leaves);
 
  private:
   std::vector<at::Tensor> RunCall(const ir::Node& node, std::vector<at::Tensor> operands,

@@ -25,31 +25,32 @@ bool Fits(ScalarType number, ScalarType tensors) {
   return number == ScalarType::Long && (tensors == ScalarType::Long || tensors == ScalarType::Int);
 }
 
-// The op that compares with a tensor, of one that compares with a number; otherwise nothing.
-std::string ComparisonOfTensors(std::string_view op) {
-  for (const std::string_view name : {"eq", "ge", "gt", "le", "lt", "ne"}) {
-    const std::string full = "aten::" + std::string(name);
-    if (op == full + ".Scalar") return full + ".Tensor";
-  }
-  return "";
-}
-
 // The dtype that all operands have; Undefined if they have several, or if the result does not have
 // it, and is no answer of a comparison.
-ScalarType CommonDtype(std::span<const at::Tensor> operands, const at::Tensor& result) {
-  const ScalarType first = operands[0].scalar_type();
-  const bool is_common = std::ranges::all_of(
-      operands, [&](const at::Tensor& operand) { return operand.scalar_type() == first; });
-  const bool fits = result.scalar_type() == first || result.scalar_type() == ScalarType::Bool;
-  return is_common && fits ? first : ScalarType::Undefined;
+ScalarType CommonDtype(const Part& part, const at::Tensor& result) {
+  ScalarType common = ScalarType::Undefined;
+  // The first argument of `where` is a condition.
+  for (size_t i = part.op == "aten::where.self" ? 1 : 0; i < part.arguments.size(); ++i) {
+    const c10::IValue& argument = part.arguments[i];
+    const bool is_operand = argument.isTensor() && argument.toTensor().defined() &&
+                            !argument.toTensor().unsafeGetTensorImpl()->is_wrapped_number();
+    if (!is_operand) continue;
+    const ScalarType dtype = argument.toTensor().scalar_type();
+    if (common != ScalarType::Undefined && common != dtype) return ScalarType::Undefined;
+    common = dtype;
+  }
+  const bool fits = result.scalar_type() == common || result.scalar_type() == ScalarType::Bool;
+  return fits ? common : ScalarType::Undefined;
 }
 
-// Whether the constant numbers among the arguments fit the tensors.
-bool ConstantsFit(const torch::jit::Stack& arguments, ScalarType common) {
+// Whether the numbers among the arguments fit the tensors.
+bool NumbersFit(const torch::jit::Stack& arguments, ScalarType common) {
   return std::ranges::all_of(arguments, [&](const c10::IValue& argument) {
     if (!argument.isTensor() || !argument.toTensor().defined()) return true;
-    const at::TensorImpl* const tensor = argument.toTensor().unsafeGetTensorImpl();
-    return !tensor->is_wrapped_number() || Fits(argument.toTensor().scalar_type(), common);
+    const at::Tensor& tensor = argument.toTensor();
+    const ScalarType dtype = tensor.scalar_type();
+    return !tensor.unsafeGetTensorImpl()->is_wrapped_number() || dtype == common ||
+           Fits(dtype, common);
   });
 }
 
@@ -79,46 +80,48 @@ void Store(From value, const at::Tensor& tensor) {
 
 }  // namespace
 
-std::optional<KeptCall::Number> KeptCall::NumberOf(const CallPlan::RuntimeNumber& number,
-                                                   ScalarType dtype, ScalarType common) {
+std::optional<KeptCall::Number> KeptCall::NumberOf(const Part::Number& number, ScalarType dtype,
+                                                   ScalarType common) {
   const ScalarType stored = StoredType(dtype);
   if (!number.is_tensor) {
     const bool is_known = stored == ScalarType::Double || stored == ScalarType::Long;
-    return is_known ? std::optional(Number{number.argument, stored, {}}) : std::nullopt;
+    return is_known ? std::optional(Number{number.argument, number.scalar, stored, {}})
+                    : std::nullopt;
   }
   if (!number.wrapped || !Fits(stored, common)) return std::nullopt;
   at::Tensor tensor = at::detail::scalar_tensor_static(1, common, at::kCPU);
   tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
-  return Number{number.argument, stored, std::move(tensor)};
+  return Number{number.argument, number.scalar, stored, std::move(tensor)};
 }
 
-std::unique_ptr<KeptCall> KeptCall::Keep(const dispatch::AtenCall& call,
-                                         std::span<const ScalarType> scalar_dtypes,
-                                         std::span<const at::Tensor> operands,
-                                         const at::Tensor& result) {
-  auto runtime = call.plan().RuntimeNumbers();
-  if (!call.is_plain() || !runtime || operands.empty()) return nullptr;
-  std::string name = dispatch::FullName(call.op().operator_name());
-  const std::string comparison = ComparisonOfTensors(name);
-  if (!comparison.empty()) {
-    for (CallPlan::RuntimeNumber& number : *runtime) number.is_tensor = number.wrapped = true;
-  }
-  // The first operand of `where` is a condition.
-  const auto values = operands.subspan(name == "aten::where.self" ? 1 : 0);
-  if (values.empty()) return nullptr;
-  const ScalarType common = CommonDtype(values, result);
-  if (common == ScalarType::Undefined) return nullptr;
-  auto kept = std::make_unique<KeptCall>();
+std::vector<Part> KeptCall::PartsOf(const dispatch::AtenCall& call,
+                                    std::span<const at::Tensor> operands) {
+  const auto numbers = call.plan().RuntimeNumbers();
+  if (!call.is_plain() || !numbers || operands.empty()) return {};
   // Any value: what is made of it is replaced.
   const double one = 1;
-  std::vector<dispatch::ScalarView> views(runtime->size(), {ScalarType::Double, &one});
-  for (size_t i = 0; i < runtime->size(); ++i) {
-    auto number = NumberOf((*runtime)[i], scalar_dtypes[i], common);
-    if (!number) return nullptr;
-    kept->numbers_.push_back(*std::move(number));
-  }
+  const std::vector<dispatch::ScalarView> views(numbers->size(), {ScalarType::Double, &one});
   torch::jit::Stack arguments;
   call.plan().Fill(operands, views, &arguments);
+  return interpreter::PartsOf(dispatch::FullName(call.op().operator_name()), arguments, *numbers);
+}
+
+std::unique_ptr<KeptCall> KeptCall::Keep(const Part& part,
+                                         std::span<const ScalarType> scalar_dtypes,
+                                         const at::Tensor& result) {
+  const ScalarType common = CommonDtype(part, result);
+  if (common == ScalarType::Undefined) return nullptr;
+  // The argument that may be a number.
+  const std::optional<size_t> other =
+      part.op.ends_with(".Tensor") ? std::optional(1) : std::nullopt;
+  torch::jit::Stack arguments = part.arguments;
+  auto kept = std::make_unique<KeptCall>();
+  for (Part::Number number : part.numbers) {
+    if (number.argument == other && !number.is_tensor) number.is_tensor = number.wrapped = true;
+    auto known = NumberOf(number, scalar_dtypes[number.scalar], common);
+    if (!known) return nullptr;
+    kept->numbers_.push_back(*std::move(known));
+  }
   for (const Number& number : kept->numbers_) {
     c10::IValue& argument = arguments[number.argument];
     if (number.tensor.defined()) {
@@ -127,20 +130,20 @@ std::unique_ptr<KeptCall> KeptCall::Keep(const dispatch::AtenCall& call,
       argument = c10::Scalar(int64_t{1});
     }
   }
-  if (!comparison.empty()) {
-    name = comparison;
-    if (arguments[1].isScalar()) arguments[1] = WrappedNumber(arguments[1].toScalar());
+  if (other && arguments[*other].isScalar()) {
+    arguments[*other] = WrappedNumber(arguments[*other].toScalar());
   }
-  if (!ConstantsFit(arguments, common)) return nullptr;
-  kept->kernel_ = KeepKernel(name, std::move(arguments), result);
+  if (!NumbersFit(arguments, common)) return nullptr;
+  const at::Tensor out = part.is_matrix ? result.view({-1, result.size(-1)}) : result;
+  kept->kernel_ = KeepKernel(part.op, std::move(arguments), out);
   return kept->kernel_ == nullptr ? nullptr : std::move(kept);
 }
 
 void KeptCall::Run(std::span<const uint64_t> scalars) {
-  for (size_t i = 0; i < numbers_.size(); ++i) {
-    const Number& number = numbers_[i];
-    const auto real = std::bit_cast<double>(scalars[i]);
-    const auto integer = static_cast<int64_t>(scalars[i]);
+  for (const Number& number : numbers_) {
+    const uint64_t word = scalars[number.scalar];
+    const auto real = std::bit_cast<double>(word);
+    const auto integer = static_cast<int64_t>(word);
     const bool is_real = number.stored == ScalarType::Double;
     if (!number.tensor.defined()) {
       kernel_->SetNumber(number.argument, is_real ? c10::Scalar(real) : c10::Scalar(integer));

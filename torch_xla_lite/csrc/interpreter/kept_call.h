@@ -1,7 +1,9 @@
 // A call of a graph whose tensors stay as they are, and whose numbers vary.
 //
-//   auto call = KeptCall::Keep(aten_call, scalar_dtypes, operands, result);
-//   call->Run(node.scalars());
+//   for (const Part& part : KeptCall::PartsOf(aten_call, operands)) {
+//     auto call = KeptCall::Keep(part, scalar_dtypes, results[part.output]);
+//     call->Run(node.scalars());
+//   }
 
 #ifndef TORCH_XLA_LITE_CSRC_INTERPRETER_KEPT_CALL_H_
 #define TORCH_XLA_LITE_CSRC_INTERPRETER_KEPT_CALL_H_
@@ -17,17 +19,20 @@
 #include <vector>
 
 #include "torch_xla_lite/csrc/interpreter/kept_kernel.h"
+#include "torch_xla_lite/csrc/interpreter/kept_parts.h"
 #include "torch_xla_lite/csrc/ops/aten_call.h"
 
 namespace torch_xla_lite::interpreter {
 
 class KeptCall {
  public:
+  // The calls (kept_parts.h) of which a call consists; empty if they cannot be kept.
+  static std::vector<Part> PartsOf(const dispatch::AtenCall& call,
+                                   std::span<const at::Tensor> operands);
   // nullptr if there is no kernel for it (kept_kernel.h), or the kernel would have to convert
   // operands. `scalar_dtypes` are those of the node's scalars.
-  static std::unique_ptr<KeptCall> Keep(const dispatch::AtenCall& call,
+  static std::unique_ptr<KeptCall> Keep(const Part& part,
                                         std::span<const c10::ScalarType> scalar_dtypes,
-                                        std::span<const at::Tensor> operands,
                                         const at::Tensor& result);
 
   KeptKernel& kernel() { return *kernel_; }
@@ -37,12 +42,13 @@ class KeptCall {
  private:
   struct Number {
     size_t argument;
+    size_t scalar;
     c10::ScalarType stored;  // Double, Long or Bool.
     at::Tensor tensor;       // Undefined for a number that is none.
   };
 
-  static std::optional<Number> NumberOf(const dispatch::CallPlan::RuntimeNumber& number,
-                                        c10::ScalarType dtype, c10::ScalarType common);
+  static std::optional<Number> NumberOf(const Part::Number& number, c10::ScalarType dtype,
+                                        c10::ScalarType common);
 
   std::unique_ptr<KeptKernel> kernel_;
   std::vector<Number> numbers_;

@@ -212,23 +212,8 @@ constexpr Row kRows[] = {
 };
 static_assert(std::ranges::is_sorted(kRows, {}, &Row::op));
 
-// linear(input, weight, bias) of a matrix.
-std::string_view SimplifiedLinear(std::string_view op, Stack* arguments) {
-  const at::Tensor input = (*arguments)[0].toTensor(), weight = (*arguments)[1].toTensor();
-  const bool is_float = input.scalar_type() == at::kFloat || input.scalar_type() == at::kDouble;
-  if (!is_float || input.dim() != 2 || weight.dim() != 2) return op;
-  const bool has_bias = (*arguments)[2].isTensor() && (*arguments)[2].toTensor().defined();
-  if (!has_bias) {
-    *arguments = {input, weight.t()};
-    return "aten::mm";
-  }
-  *arguments = {(*arguments)[2], input, weight.t(), c10::Scalar(1), c10::Scalar(1)};
-  return "aten::addmm";
-}
-
 // Ops that torch makes of another one.
 std::string_view Simplified(std::string_view op, Stack* arguments) {
-  if (op == "aten::linear") return SimplifiedLinear(op, arguments);
   if (op == "aten::relu") {
     arguments->emplace_back(c10::Scalar(0));
     return "aten::clamp_min";

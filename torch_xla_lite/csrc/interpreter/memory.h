@@ -25,6 +25,7 @@ class Memory {
  public:
   // Where the memory is.
   enum class Kind : uint8_t {
+    kNone,   // Nowhere: another memory has its values.
     kLeaf,   // Outside of the graph.
     kArena,  // At an offset in the plan's block.
     kRoot,   // In a tensor that leaves the graph.
@@ -41,7 +42,7 @@ class Memory {
   void Follow(KeptKernel* kernel, std::span<const void* const> places);
   void Place(void* data);
 
-  Kind kind = Kind::kLeaf;
+  Kind kind = Kind::kNone;
   size_t offset = 0;  // In the block.
   // While a plan runs, the result of a call of ATen that is there.
   at::Tensor held;

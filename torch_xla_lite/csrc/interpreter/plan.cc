@@ -23,148 +23,13 @@ using Kind = Memory::Kind;
 // What each plan may keep.
 constexpr size_t kFewBytes = 4096;
 
-// The first address of memories that have no place yet. Nothing is there.
-constexpr uintptr_t kNowhere = uintptr_t{1} << 16;
-
-// Whether each result of a call is some memory of an operand, which the call does not write to: its
-// tensors say all that it does.
-bool IsView(const ir::Step& step, std::span<const Trace::Step> steps, const Trace::Step& traced) {
-  const bool writes = traced.overwrites && !CpuCall::Of(*step.signature).is_view();
-  if (writes || step.num_scalars > 0) return false;
-  return std::ranges::all_of(traced.results, [&](const Trace::Value& result) {
-    return std::ranges::any_of(step.operands, [&](const ir::Position operand) {
-      return steps[operand.step].results[operand.output].memory == result.memory &&
-             result.memory != Trace::kUndefined;
-    });
-  });
-}
-
-bool IsDense(const at::Tensor& tensor, const Memory& memory) {
-  return tensor.is_contiguous() && tensor.storage_offset() == 0 &&
-         tensor.nbytes() == memory.bytes();
-}
-
-// For each memory the step that needs it last; for that of a root, the number of steps.
-std::vector<size_t> LastUses(const ir::Description& graph, const Trace& trace) {
-  std::vector<size_t> last(trace.memories().size());
-  const auto use = [&](ir::Position position, size_t step) {
-    const uint32_t memory = trace.steps()[position.step].results[position.output].memory;
-    if (memory != Trace::kUndefined) last[memory] = step;
-  };
-  for (uint32_t i = 0; i < graph.steps.size(); ++i) {
-    for (uint32_t k = 0; k < trace.steps()[i].results.size(); ++k) use({i, k}, i);
-    for (const ir::Position operand : graph.steps[i].operands) use(operand, i);
-  }
-  for (const ir::Position root : graph.roots) use(root, graph.steps.size());
-  return last;
-}
-
 }  // namespace
 
-Plan::Plan(const ir::Description& graph, const Trace& trace,
-           c10::function_ref<bool(const ir::Signature&)> keeps)
-    : default_dtype_(c10::get_default_dtype_as_scalartype()) {
-  const dispatch::KernelKeysGuard keys;
-  MakeTensors(trace);
-  for (uint32_t i = 0; i < graph.steps.size(); ++i) {
-    if (graph.steps[i].signature != nullptr) AddStep(graph, trace, i, keeps);
-  }
-  AddRoots(graph, trace);
-  PlaceInArena(graph, trace);
-}
+Plan::Plan() : default_dtype_(c10::get_default_dtype_as_scalartype()) {}
 
-void Plan::MakeTensors(const Trace& trace) {
-  uintptr_t next = kNowhere;
-  for (const size_t bytes : trace.memories()) memories_.emplace_back(bytes, &next);
-  for (const Trace::Step& step : trace.steps()) {
-    std::vector<at::Tensor>& tensors = tensors_.emplace_back();
-    for (const Trace::Value& value : step.results) {
-      const bool is_defined = value.memory != Trace::kUndefined;
-      tensors.push_back(is_defined ? memories_[value.memory].Tensor(value) : at::Tensor());
-    }
-  }
-}
-
-void Plan::AddStep(const ir::Description& graph, const Trace& trace, uint32_t node,
-                   c10::function_ref<bool(const ir::Signature&)> keeps) {
-  const ir::Step& call = graph.steps[node];
-  const Trace::Step& traced = trace.steps()[node];
-  if (IsView(call, trace.steps(), traced)) return;
-  Step step;
-  step.node = node;
-  step.overwrites = traced.overwrites;
-  for (const ir::Position operand : call.operands) {
-    step.operands.push_back(tensors_[operand.step][operand.output]);
-  }
-  if (keeps(*call.signature) && tensors_[node].size() == 1) {
-    step.kept = CpuCall::Of(*call.signature).Keep(step.operands, tensors_[node][0]);
-  }
-  if (step.kept != nullptr) {
-    const std::vector<const void*> places = step.kept->kernel().places();
-    std::vector<uint32_t> used{traced.results[0].memory};
-    for (const ir::Position operand : call.operands) {
-      used.push_back(trace.steps()[operand.step].results[operand.output].memory);
-    }
-    std::ranges::sort(used);
-    used.erase(std::ranges::unique(used).begin(), used.end());
-    for (const uint32_t memory : used) memories_[memory].Follow(&step.kept->kernel(), places);
-  } else {
-    step.results = traced.results;
-  }
-  const Kind kind = step.kept != nullptr ? Kind::kArena : Kind::kCall;
-  for (const Trace::Value& result : traced.results) {
-    if (result.memory == Trace::kUndefined) continue;
-    const bool is_new = std::ranges::none_of(call.operands, [&](const ir::Position operand) {
-      return trace.steps()[operand.step].results[operand.output].memory == result.memory;
-    });
-    if (is_new) memories_[result.memory].kind = kind;
-  }
-  steps_.push_back(std::move(step));
-}
-
-void Plan::AddRoots(const ir::Description& graph, const Trace& trace) {
-  std::vector<size_t> count(memories_.size());
-  for (const ir::Position position : graph.roots) {
-    const Trace::Value& value = trace.steps()[position.step].results[position.output];
-    roots_.push_back({value, tensors_[position.step][position.output]});
-    ++count[value.memory];
-  }
-  for (Root& root : roots_) {
-    Memory& memory = memories_[root.value.memory];
-    root.owns_memory =
-        memory.kind != Kind::kLeaf && count[root.value.memory] == 1 && IsDense(root.tensor, memory);
-    if (root.owns_memory && memory.kind == Kind::kArena) memory.kind = Kind::kRoot;
-  }
-}
-
-void Plan::PlaceInArena(const ir::Description& graph, const Trace& trace) {
-  const std::vector<size_t> last = LastUses(graph, trace);
-  std::vector<std::vector<uint32_t>> ends(graph.steps.size() + 1);
-  for (uint32_t memory = 0; memory < last.size(); ++memory) ends[last[memory]].push_back(memory);
-  std::vector<uint32_t> root_of(memories_.size());
-  for (uint32_t i = 0; i < roots_.size(); ++i) root_of[roots_[i].value.memory] = i;
-  std::vector<bool> is_placed(memories_.size());
-  Arena arena;
-  auto step = steps_.begin();
-  for (uint32_t i = 0; i < graph.steps.size(); ++i) {
-    const bool runs = step != steps_.end() && step->node == i;
-    for (const Trace::Value& result : trace.steps()[i].results) {
-      if (result.memory == Trace::kUndefined || is_placed[result.memory]) continue;
-      is_placed[result.memory] = true;
-      Memory& memory = memories_[result.memory];
-      if (memory.kind == Kind::kArena) memory.offset = arena.Take(memory.bytes());
-      if (memory.kind == Kind::kRoot) step->roots.push_back(root_of[result.memory]);
-    }
-    for (const uint32_t dead : ends[i]) {
-      Memory& memory = memories_[dead];
-      if (memory.kind == Kind::kArena) arena.Return(memory.offset, memory.bytes());
-      // What a view is the last to need is released at the end.
-      if (memory.kind == Kind::kCall && runs) step->releases.push_back(dead);
-    }
-    if (runs) ++step;
-  }
-  arena_bytes_ = arena.size();
-  if (arena_bytes_ <= kFewBytes) own_arena_ = c10::GetCPUAllocator()->allocate(arena_bytes_);
+void Plan::SetArena(size_t bytes) {
+  arena_bytes_ = bytes;
+  if (bytes <= kFewBytes) own_arena_ = c10::GetCPUAllocator()->allocate(bytes);
 }
 
 bool Plan::is_short() const {
@@ -176,7 +41,7 @@ bool Plan::is_short() const {
 
 bool Plan::Holds() const { return default_dtype_ == c10::get_default_dtype_as_scalartype(); }
 
-std::vector<at::Tensor> Plan::Run(const ir::Graph& graph, std::span<void* const> leaves,
+std::vector<at::Tensor> Plan::Run(const ir::Graph& graph, std::span<const Leaf> leaves,
                                   RunCall call) {
   const dispatch::KernelKeysGuard keys;
   const device::BlockScope blocks;
@@ -187,7 +52,7 @@ std::vector<at::Tensor> Plan::Run(const ir::Graph& graph, std::span<void* const>
   void* const arena = takes_arena ? taken.get() : own_arena_.get();
   const bool has_moved = std::exchange(arena_, arena) != arena;
   for (Memory& memory : memories_) {
-    if (memory.kind == Kind::kLeaf) memory.Place(leaves[leaf++]);
+    if (memory.kind == Kind::kLeaf) memory.Place(leaves[leaf++].data);
     if (memory.kind == Kind::kArena && has_moved) {
       memory.Place(static_cast<char*>(arena) + memory.offset);
     }
@@ -210,7 +75,14 @@ std::vector<at::Tensor> Plan::Run(const ir::Graph& graph, std::span<void* const>
     }
     for (const uint32_t memory : step.releases) memories_[memory].held.reset();
   }
-  for (size_t i = 0; i < roots_.size(); ++i) placed[i] = Result(roots_[i], std::move(placed[i]));
+  for (size_t i = 0; i < roots_.size(); ++i) {
+    const Root& root = roots_[i];
+    if (root.leaf) {
+      placed[i] = leaves[*root.leaf].tensor.view(root.value.sizes);
+    } else if (!placed[i].defined()) {
+      placed[i] = Result(root);
+    }
+  }
   return placed;
 }
 
@@ -238,9 +110,8 @@ void Plan::Call(const Step& step, const ir::Node& node, RunCall call) {
   if (!is_same) throw dispatch::UnexpectedResults(node.signature().op);
 }
 
-at::Tensor Plan::Result(const Root& root, at::Tensor placed) {
+at::Tensor Plan::Result(const Root& root) {
   Memory& memory = memories_[root.value.memory];
-  if (placed.defined()) return placed;
   if (root.owns_memory && memory.kind == Kind::kCall) {
     at::Tensor held = std::exchange(memory.held, at::Tensor());
     const bool is_root = held.use_count() == 1 && held.storage().use_count() == 1;

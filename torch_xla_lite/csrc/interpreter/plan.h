@@ -2,10 +2,10 @@
 //
 // A step has a kept kernel (kept_kernel.h), or is the call of ATen that the interpreter makes. What
 // does not leave the graph has a place in one block (arena.h); views are nothing but tensors that
-// know where they are. Runs give the bits that interpreted runs give: the kernels, shapes, strides
-// and what is overwritten are those of the run that was traced (trace.h).
+// know where they are. Runs give the bits that interpreted runs give: the kernels, shapes and
+// strides are those of the run that was traced (trace.h).
 //
-//   auto plan = Plan::Make(graph, trace, /*keeps=*/[](const ir::Signature&) { return true; });
+//   auto plan = MakePlan(graph, trace, keeps);    // plan_maker.h
 //   std::vector<at::Tensor> roots = plan->Run(graph, leaves, run_call);
 //
 // A plan refers to the signatures of its graph, which its owner keeps. Not thread-safe.
@@ -21,13 +21,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "torch_xla_lite/csrc/interpreter/kept_call.h"
 #include "torch_xla_lite/csrc/interpreter/memory.h"
 #include "torch_xla_lite/csrc/interpreter/trace.h"
-#include "torch_xla_lite/csrc/ir/key.h"
 #include "torch_xla_lite/csrc/ir/node.h"
 
 namespace torch_xla_lite::ir {
@@ -42,9 +42,10 @@ class Plan {
   using RunCall = c10::function_ref<std::vector<at::Tensor>(
       const ir::Node& call, std::vector<at::Tensor> operands, bool may_overwrite)>;
 
-  // keeps: whether calls of a signature may have a kept kernel.
-  Plan(const ir::Description& graph, const Trace& trace,
-       c10::function_ref<bool(const ir::Signature&)> keeps);
+  struct Leaf {
+    void* data;
+    at::Tensor tensor;  // Of one that is overwritten: the only tensor in its memory.
+  };
 
   // Whether a run takes so little time that Python's lock may be held meanwhile.
   bool is_short() const;
@@ -52,12 +53,17 @@ class Plan {
   // Whether the program's settings are those of the run that was traced.
   bool Holds() const;
 
-  // The roots of the graph. Each is dense and has its memory for itself. `leaves` are the places of
-  // their data, which is only read. Raises what calls raise, or dispatch::UnexpectedResults where
-  // they do something else than they did; then nothing has changed.
-  std::vector<at::Tensor> Run(const ir::Graph& graph, std::span<void* const> leaves, RunCall call);
+  // Whether it writes to the memory of a leaf, which is donated.
+  bool Overwrites(size_t leaf) const { return overwritten_[leaf]; }
+
+  // The roots of the graph. Each is dense and has its memory for itself, which may be that of a
+  // leaf that is overwritten. Raises what calls raise, or dispatch::UnexpectedResults where they do
+  // something else than they did; then nothing has changed.
+  std::vector<at::Tensor> Run(const ir::Graph& graph, std::span<const Leaf> leaves, RunCall call);
 
  private:
+  friend class PlanMaker;
+
   struct Step {
     uint32_t node = 0;
     std::unique_ptr<KeptCall> kept;  // Or:
@@ -72,22 +78,19 @@ class Plan {
     Trace::Value value;
     at::Tensor tensor;
     bool owns_memory = false;
+    std::optional<size_t> leaf;  // In whose memory it is.
   };
 
-  void MakeTensors(const Trace& trace);
-  void AddStep(const ir::Description& graph, const Trace& trace, uint32_t node,
-               c10::function_ref<bool(const ir::Signature&)> keeps);
-  void AddRoots(const ir::Description& graph, const Trace& trace);
-  void PlaceInArena(const ir::Description& graph, const Trace& trace);
+  Plan();
+  void SetArena(size_t bytes);
   void Call(const Step& step, const ir::Node& node, RunCall call);
-  at::Tensor Result(const Root& root, at::Tensor placed);
+  at::Tensor Result(const Root& root);
 
   const c10::ScalarType default_dtype_;
   std::vector<Memory> memories_;
-  // Of each step of the graph, its results.
-  std::vector<std::vector<at::Tensor>> tensors_;
   std::vector<Step> steps_;
   std::vector<Root> roots_;
+  std::vector<bool> overwritten_;  // Of the leaves.
   size_t arena_bytes_ = 0;
   void* arena_ = nullptr;
   // The block of a plan that needs little; others take one for each run.

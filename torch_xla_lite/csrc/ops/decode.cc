@@ -321,11 +321,15 @@ IValue CallPlan::Make(const Argument& argument, std::span<const at::Tensor> oper
 
 std::optional<std::vector<CallPlan::RuntimeNumber>> CallPlan::RuntimeNumbers() const {
   std::vector<RuntimeNumber> numbers;
-  for (size_t i = 0; i < arguments_.size(); ++i) {
-    const Argument& argument = arguments_[i];
+  const auto add = [&](const Argument& argument, size_t i, std::optional<size_t> item) {
     const bool is_tensor = argument.source == Source::kNumberTensor;
-    if (!is_tensor && argument.source != Source::kNumber) continue;
-    numbers.push_back({i, is_tensor, argument.wrapped});
+    if (!is_tensor && argument.source != Source::kNumber) return;
+    numbers.push_back({i, item, is_tensor, argument.wrapped});
+  };
+  for (size_t i = 0; i < arguments_.size(); ++i) {
+    add(arguments_[i], i, {});
+    const std::vector<Argument>& items = arguments_[i].items;
+    for (size_t k = 0; k < items.size(); ++k) add(items[k], i, k);
   }
   if (numbers.size() != scalar_count()) return std::nullopt;
   return numbers;

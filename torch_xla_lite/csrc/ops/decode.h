@@ -52,14 +52,15 @@ class CallPlan {
   size_t scalar_count() const { return scalar_dtypes_.size(); }
   const std::vector<c10::ScalarType>& scalar_dtypes() const { return scalar_dtypes_; }
 
-  // An argument that is a runtime scalar: a number, or a tensor of no dimensions.
+  // An argument that is a runtime scalar, or has one in a list: a number, or a tensor of no
+  // dimensions.
   struct RuntimeNumber {
     size_t argument;
+    std::optional<size_t> item;  // Of a list.
     bool is_tensor;
     bool wrapped;  // The tensor represents a number of Python.
   };
-  // Those of the runtime scalars, in their order; nothing if one of them is part of a list, or no
-  // number.
+  // Those of the runtime scalars, in their order; nothing if one of them is no number.
   std::optional<std::vector<RuntimeNumber>> RuntimeNumbers() const;
 
   // Fill() then makes tensors of this dtype of Python's real numbers, as type promotion would. They

@@ -63,6 +63,14 @@ at::Tensor CopyOf(const void* data, const ir::Shape* shape) {
   return copy;
 }
 
+// The data of a leaf that is donated, in memory that nothing else refers to.
+at::Tensor OwnTensor(const PyBuffer& buffer, void* data, const ir::Shape* shape) {
+  const at::Tensor& tensor = buffer.tensor();
+  const bool is_exclusive =
+      !buffer.array() && tensor.use_count() == 1 && tensor.storage().use_count() == 1;
+  return is_exclusive ? tensor : CopyOf(data, shape);
+}
+
 // The graph's scalars as int32[n, 2], because jax would truncate 64-bit arguments to 32 bits.
 py::object PackScalars(std::span<const uint64_t> scalars) {
   py::array_t<int32_t> packed({static_cast<py::ssize_t>(scalars.size()), py::ssize_t{2}});
@@ -214,7 +222,7 @@ std::optional<std::vector<ir::Ref<ir::Buffer>>> PyExecutor::Interpret(
     if (graph.root_placements[i] == ir::kAnywhere) continue;
     results[i] = Placed(graph.roots[i].shape(), std::move(results[i]), graph.root_placements[i]);
   }
-  NoteRun(graph, run->structure, start);
+  NoteRun(graph, run->structure, start, /*is_planned=*/has_plan && kept->plan != nullptr);
   return results;
 }
 
@@ -246,12 +254,16 @@ std::optional<std::vector<at::Tensor>> PyExecutor::RunPlan(KeptPlan& kept, const
     return std::nullopt;
   }
   std::vector<HostData> data;
-  std::vector<void*> leaves;
+  std::vector<interpreter::Plan::Leaf> leaves;
   data.reserve(graph.leaves.size());
   leaves.reserve(graph.leaves.size());
   for (size_t i = 0; i < graph.leaves.size(); ++i) {
-    data.push_back(DataOf(static_cast<const PyBuffer&>(*graph.data(i))));
-    leaves.push_back(const_cast<void*>(data.back().start));
+    const auto& buffer = static_cast<const PyBuffer&>(*graph.data(i));
+    data.push_back(DataOf(buffer));
+    leaves.push_back({const_cast<void*>(data.back().start), {}});
+    if (!kept.plan->Overwrites(i)) continue;
+    leaves[i].tensor = OwnTensor(buffer, leaves[i].data, graph.leaves[i].shape());
+    leaves[i].data = leaves[i].tensor.mutable_data_ptr();
   }
   try {
     std::optional<py::gil_scoped_release> no_gil;
@@ -280,10 +292,12 @@ ir::Ref<runtime::Plan> PyExecutor::MakePlan(const ir::Graph& graph,
 }
 
 void PyExecutor::NoteRun(const ir::Graph& graph, uint64_t structure,
-                         std::chrono::steady_clock::time_point start) {
+                         std::chrono::steady_clock::time_point start, bool is_planned) {
   const std::chrono::duration<double> seconds =
       std::chrono::steady_clock::now() - start - compiling_;
   if (interpreted_graphs_.Note(structure, seconds.count())) return;
+  // No code of Python, which may raise: leaves may have been overwritten.
+  if (is_planned) return interpreted_graphs_.Count(seconds.count());
   const size_t num_ops = graph.nodes.size() - graph.leaves.size();
   interpreted_graphs_.Add(structure, num_ops, seconds.count(),
                           note_interpreted_(num_ops, seconds.count(), structure, Describer(graph)));

@@ -98,7 +98,7 @@ class PyExecutor final : public runtime::Executor {
                                                   interpreter::Trace* trace);
   ir::Ref<runtime::Plan> MakePlan(const ir::Graph& graph, const interpreter::Trace& trace);
   void NoteRun(const ir::Graph& graph, uint64_t structure,
-               std::chrono::steady_clock::time_point start);
+               std::chrono::steady_clock::time_point start, bool is_planned);
   // Whether the CPU's kernels can read the device's memory.
   bool CanInterpret() const;
   // Of a call that is part of an interpreted graph; compiled if it is new.

@@ -11,16 +11,14 @@ bool InterpretedGraphs::Note(uint64_t structure, double seconds) {
   if (graph == graphs_.end()) return false;
   ++graph->second.runs;
   graph->second.seconds += seconds;
-  ++all_runs_;
-  all_seconds_ += seconds;
+  Count(seconds);
   return true;
 }
 
 void InterpretedGraphs::Add(uint64_t structure, size_t num_ops, double seconds, py::object place) {
   if (graphs_.size() == kMost) graphs_.clear();
   graphs_.emplace(structure, Graph{std::move(place), num_ops, /*runs=*/1, seconds});
-  ++all_runs_;
-  all_seconds_ += seconds;
+  Count(seconds);
 }
 
 py::list InterpretedGraphs::Rows() const {

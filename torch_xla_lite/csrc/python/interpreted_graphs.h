@@ -25,6 +25,11 @@ class InterpretedGraphs {
   bool Note(uint64_t structure, double seconds);
   // Adds a graph with its first run. place: the line of the program.
   void Add(uint64_t structure, size_t num_ops, double seconds, pybind11::object place);
+  // Counts a run, without its graph.
+  void Count(double seconds) {
+    ++all_runs_;
+    all_seconds_ += seconds;
+  }
   // The graphs that are kept, and one without a structure for the runs of all others.
   pybind11::list Rows() const;
   void Clear() { graphs_.clear(); }

@@ -91,8 +91,8 @@ class Executor {
     return 0;
   }
   // Computes the roots of a graph without compiling it, and waits for them. Nothing if it cannot:
-  // then the graph is to be compiled. Donates no leaf. Single calls may be compiled: `cache` has
-  // their executables.
+  // then the graph is to be compiled. A result may be where a leaf was that is donated. Single
+  // calls may be compiled: `cache` has their executables.
   virtual std::optional<std::vector<ir::Ref<ir::Buffer>>> Interpret(const ir::Graph& /*graph*/,
                                                                     ExecutableCache& /*cache*/,
                                                                     Interpretation* /*run*/) {

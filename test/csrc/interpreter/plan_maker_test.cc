@@ -1,0 +1,80 @@
+#include "torch_xla_lite/csrc/interpreter/plan_maker.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "test/csrc/dispatch/dispatch_test_base.h"
+#include "torch_xla_lite/csrc/interpreter/interpreter.h"
+#include "torch_xla_lite/csrc/ir/graph.h"
+#include "torch_xla_lite/csrc/tensor/tensor_impl.h"
+
+namespace torch_xla_lite::interpreter {
+namespace {
+
+using dispatch::Iota;
+using dispatch::Upload;
+
+class PlanMakerTest : public dispatch::DispatchTest {
+ protected:
+  struct Planned {
+    std::unique_ptr<Plan> plan;
+    at::Tensor leaf;
+    at::Tensor root;
+  };
+
+  // Runs what a function records by a plan, with its only leaf, which may be donated.
+  static Planned Run(const std::function<at::Tensor(const at::Tensor&)>& function,
+                     bool is_donated = true) {
+    const at::Tensor result = function(Upload(Iota({3, 3})));
+    const ir::Value value = tensor::XTensorImpl::From(result)->Read();
+    const ir::Root root{&value};
+    const ir::Graph graph = ir::Linearize({&root, 1});
+    ir::Description description = ir::Describe(graph.key);
+    description.steps.at(0).donated = is_donated;
+    Interpreter interpreter(nullptr, nullptr);
+    Planned planned{nullptr, Iota({3, 3}), {}};
+    Trace trace;
+    const at::Tensor wanted = interpreter.Run(graph, {planned.leaf}, &trace).at(0);
+    planned.plan =
+        MakePlan(description, trace, /*keeps=*/[](const ir::Signature&) { return true; });
+    const std::vector<Plan::Leaf> leaves{{planned.leaf.mutable_data_ptr(), planned.leaf}};
+    planned.root = interpreter.Run(*planned.plan, graph, leaves).at(0);
+    EXPECT_TRUE(planned.root.equal(wanted));
+    return planned;
+  }
+};
+
+TEST_F(PlanMakerTest, AnUpdatedLeafStaysWhereItIs) {
+  const Planned updated = Run([](const at::Tensor& x) { return x.mul(2).add(1).sqrt(); });
+  EXPECT_TRUE(updated.plan->Overwrites(0));
+  EXPECT_EQ(updated.root.const_data_ptr(), updated.leaf.const_data_ptr());
+}
+
+TEST_F(PlanMakerTest, ALeafThatIsNotDonatedKeepsItsValues) {
+  const Planned kept = Run([](const at::Tensor& x) { return x.mul(2); }, /*is_donated=*/false);
+  EXPECT_FALSE(kept.plan->Overwrites(0));
+  EXPECT_TRUE(kept.leaf.equal(Iota({3, 3})));
+}
+
+TEST_F(PlanMakerTest, ALeafThatIsNeededInOtherPlacesOrLaterKeepsItsValues) {
+  for (const auto& function : std::vector<std::function<at::Tensor(const at::Tensor&)>>{
+           [](const at::Tensor& x) { return x.add(x.t()); },
+           [](const at::Tensor& x) { return x.mul(x.select(0, 0)); },
+           [](const at::Tensor& x) { return x.sqrt().mm(x); },
+           [](const at::Tensor& x) { return x.gt(2); },
+       }) {
+    EXPECT_FALSE(Run(function).plan->Overwrites(0));
+  }
+}
+
+TEST_F(PlanMakerTest, ALeafIsWrittenToWhereNothingCanFailAnyMore) {
+  EXPECT_FALSE(Run([](const at::Tensor& x) { return x.mul(2).cumsum(0); }).plan->Overwrites(0));
+  EXPECT_TRUE(Run([](const at::Tensor& x) { return x.mul(x.cumsum(0)); }).plan->Overwrites(0));
+}
+
+}  // namespace
+}  // namespace torch_xla_lite::interpreter

@@ -1,0 +1,338 @@
+#include "torch_xla_lite/csrc/interpreter/plan_maker.h"
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/CPUAllocator.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <limits>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "torch_xla_lite/csrc/interpreter/arena.h"
+#include "torch_xla_lite/csrc/interpreter/cpu_call.h"
+#include "torch_xla_lite/csrc/interpreter/kept_call.h"
+#include "torch_xla_lite/csrc/interpreter/memory.h"
+#include "torch_xla_lite/csrc/ops/kernel_keys.h"
+#include "torch_xla_lite/csrc/ops/op_name.h"
+
+namespace torch_xla_lite::interpreter {
+namespace {
+
+using Kind = Memory::Kind;
+using Keeps = c10::function_ref<bool(const ir::Signature&)>;
+
+constexpr uint32_t kNone = Trace::kUndefined;
+
+// The first address of memories that have no place yet. Nothing is there.
+constexpr uintptr_t kNowhere = uintptr_t{1} << 16;
+
+bool IsDense(const at::Tensor& tensor, const Memory& memory) {
+  return tensor.is_contiguous() && tensor.storage_offset() == 0 &&
+         tensor.nbytes() == memory.bytes();
+}
+
+bool IsPointwise(std::string_view op) {
+  const auto found = dispatch::FindOp(op);
+  return found && found->hasTag(at::Tag::pointwise);
+}
+
+}  // namespace
+
+class PlanMaker {
+ public:
+  // Leaves may be written to in the steps after `last_failing`.
+  PlanMaker(const ir::Description& graph, const Trace& trace, uint32_t last_failing)
+      : graph_(graph), steps_(trace.steps()), last_failing_(last_failing) {
+    FindLastUses(trace.memories().size());
+    uintptr_t next = kNowhere;
+    for (const size_t bytes : trace.memories()) memories_.emplace_back(bytes, &next);
+    place_of_.assign(memories_.size(), kNone);
+    is_donated_.assign(memories_.size(), false);
+    is_overwritten_.assign(memories_.size(), false);
+  }
+
+  std::unique_ptr<Plan> Make(Keeps keeps) {
+    for (uint32_t i = 0; i < steps_.size(); ++i) {
+      for (Trace::Value& value : steps_[i].results) {
+        if (value.memory != kNone && place_of_[value.memory] != kNone) {
+          value.memory = place_of_[value.memory];
+        }
+      }
+      if (graph_.steps[i].signature == nullptr) {
+        AddLeaf(i);
+      } else if (IsView(i)) {
+        AddResults(i);
+      } else if (!keeps(*graph_.steps[i].signature) || !AddKept(i)) {
+        AddCall(i);
+      }
+    }
+    AddRoots();
+    PlaceInArena();
+    return std::move(plan_);
+  }
+
+  // The last step that may raise an error.
+  uint32_t last_failing() const { return last_failing_found_; }
+
+ private:
+  const Trace::Value& ValueAt(ir::Position position) const {
+    return steps_[position.step].results[position.output];
+  }
+
+  // For each memory the step that needs it last; for that of a root, the number of steps.
+  void FindLastUses(size_t num_memories) {
+    last_use_.resize(num_memories);
+    const auto use = [&](ir::Position position, size_t step) {
+      const uint32_t memory = ValueAt(position).memory;
+      if (memory != kNone) last_use_[memory] = step;
+    };
+    for (uint32_t i = 0; i < steps_.size(); ++i) {
+      for (uint32_t k = 0; k < steps_[i].results.size(); ++k) use({i, k}, i);
+      for (const ir::Position operand : graph_.steps[i].operands) use(operand, i);
+    }
+    for (const ir::Position root : graph_.roots) use(root, steps_.size());
+  }
+
+  std::vector<at::Tensor> OperandsOf(uint32_t node) const {
+    std::vector<at::Tensor> operands;
+    for (const ir::Position operand : graph_.steps[node].operands) {
+      operands.push_back(tensors_[operand.step][operand.output]);
+    }
+    return operands;
+  }
+
+  bool IsOperand(uint32_t memory, uint32_t node) const {
+    return std::ranges::any_of(graph_.steps[node].operands, [&](const ir::Position operand) {
+      return ValueAt(operand).memory == memory;
+    });
+  }
+
+  // Whether each result of a call is some memory of an operand, which the call does not write to:
+  // its tensors say all that it does.
+  bool IsView(uint32_t node) const {
+    const ir::Step& call = graph_.steps[node];
+    const bool writes = steps_[node].overwrites && !CpuCall::Of(*call.signature).is_view();
+    if (writes || call.num_scalars > 0) return false;
+    return std::ranges::all_of(steps_[node].results, [&](const Trace::Value& result) {
+      return result.memory != kNone && IsOperand(result.memory, node);
+    });
+  }
+
+  void AddResults(uint32_t node) {
+    std::vector<at::Tensor>& tensors = tensors_.emplace_back();
+    for (const Trace::Value& value : steps_[node].results) {
+      const bool is_defined = value.memory != kNone;
+      tensors.push_back(is_defined ? memories_[value.memory].Tensor(value) : at::Tensor());
+    }
+  }
+
+  void SetKind(uint32_t node, Kind kind) {
+    for (const Trace::Value& result : steps_[node].results) {
+      const bool is_new = result.memory != kNone && !IsOperand(result.memory, node);
+      if (is_new) memories_[result.memory].kind = kind;
+    }
+  }
+
+  void AddCall(uint32_t node) {
+    Plan::Step step;
+    step.node = node;
+    step.overwrites = steps_[node].overwrites;
+    step.operands = OperandsOf(node);
+    step.results = steps_[node].results;
+    AddResults(node);
+    SetKind(node, Kind::kCall);
+    last_failing_found_ = node;
+    plan_->steps_.push_back(std::move(step));
+  }
+
+  // False if the call has no kept kernels.
+  bool AddKept(uint32_t node) {
+    const CpuCall& call = CpuCall::Of(*graph_.steps[node].signature);
+    const std::vector<Part> parts = call.KeptParts(OperandsOf(node));
+    const std::vector<Trace::Value> traced = steps_[node].results;
+    const auto is_defined = [](const Trace::Value& value) { return value.memory != kNone; };
+    const auto num_results = static_cast<size_t>(std::ranges::count_if(traced, is_defined));
+    if (parts.empty() || parts.size() != num_results) return false;
+    std::vector<Plan::Step> steps;
+    std::vector<Trace::Value> values = traced;
+    for (const Part& part : parts) {
+      Trace::Value& value = values.at(part.output);
+      const uint32_t dead = DeadOperand(node, part, value);
+      if (dead != kNone) value.memory = dead;
+      Plan::Step& step = steps.emplace_back();
+      step.node = node;
+      step.kept = call.Keep(part, memories_[value.memory].Tensor(value));
+      if (step.kept == nullptr) return false;
+    }
+    for (size_t i = 0; i < traced.size(); ++i) {
+      if (traced[i].memory != values[i].memory) Replace(traced[i].memory, values[i].memory);
+    }
+    steps_[node].results = std::move(values);
+    for (size_t i = 0; i < parts.size(); ++i) Follow(&steps[i].kept->kernel(), node, parts[i]);
+    AddResults(node);
+    SetKind(node, Kind::kArena);
+    std::ranges::move(steps, std::back_inserter(plan_->steps_));
+    const bool is_safe = std::ranges::all_of(parts, [&](const Part& part) {
+      return IsPointwise(part.op) && c10::isFloatingType(traced[part.output].dtype);
+    });
+    if (!is_safe) last_failing_found_ = node;
+    return true;
+  }
+
+  // The memory of an operand in which a part of a call may have its result instead: nothing needs
+  // the operand later, and each element of the result needs of that memory what is in its own
+  // place.
+  uint32_t DeadOperand(uint32_t node, const Part& part, const Trace::Value& result) const {
+    if (!IsPointwise(part.op) || IsOperand(result.memory, node)) return kNone;
+    for (const ir::Position operand : graph_.steps[node].operands) {
+      const Trace::Value& value = ValueAt(operand);
+      if (value.memory == kNone || last_use_[value.memory] != node) continue;
+      const Memory& memory = memories_[value.memory];
+      const bool is_leaf = memory.kind == Kind::kLeaf;
+      if (is_leaf && (!is_donated_[value.memory] || node <= last_failing_)) continue;
+      const bool is_same = value.dtype == result.dtype && value.sizes == result.sizes &&
+                           value.strides == result.strides && memory.bytes() > 0;
+      if (!is_same || !IsDense(memory.Tensor(value), memory)) continue;
+      if (NeedsOnlyOwnPlaces(node, part, value)) return value.memory;
+    }
+    return kNone;
+  }
+
+  // Whether all that a call needs of a memory is a value that fills it, for a part of the call.
+  bool NeedsOnlyOwnPlaces(uint32_t node, const Part& part, const Trace::Value& value) const {
+    const at::Tensor whole = memories_[value.memory].Tensor(value);
+    std::ptrdiff_t uses = 0;
+    for (const c10::IValue& argument : part.arguments) {
+      if (!argument.isTensor() || !argument.toTensor().defined()) continue;
+      const at::Tensor& tensor = argument.toTensor();
+      if (!tensor.storage().is_alias_of(whole.storage())) continue;
+      if (!value.Describes(tensor)) return false;
+      ++uses;
+    }
+    return uses == std::ranges::count_if(graph_.steps[node].operands, [&](ir::Position operand) {
+             return ValueAt(operand).memory == value.memory;
+           });
+  }
+
+  void Replace(uint32_t memory, uint32_t by) {
+    place_of_[memory] = by;
+    last_use_[by] = last_use_[memory];
+    if (memories_[by].kind != Kind::kLeaf) return;
+    is_overwritten_[by] = true;
+  }
+
+  // Tells the memories that a part needs where its kernel is.
+  void Follow(KeptKernel* kernel, uint32_t node, const Part& part) {
+    std::vector<uint32_t> used{steps_[node].results[part.output].memory};
+    for (const ir::Position operand : graph_.steps[node].operands) {
+      const uint32_t memory = ValueAt(operand).memory;
+      if (memory != kNone) used.push_back(memory);
+    }
+    std::ranges::sort(used);
+    used.erase(std::ranges::unique(used).begin(), used.end());
+    const std::vector<const void*> places = kernel->places();
+    for (const uint32_t memory : used) memories_[memory].Follow(kernel, places);
+  }
+
+  void AddLeaf(uint32_t node) {
+    AddResults(node);
+    const uint32_t memory = steps_[node].results[0].memory;
+    memories_[memory].kind = Kind::kLeaf;
+    is_donated_[memory] = graph_.steps[node].donated;
+    leaves_.push_back(memory);
+  }
+
+  void AddRoots() {
+    std::vector<size_t> count(memories_.size());
+    for (const ir::Position position : graph_.roots) {
+      const Trace::Value& value = ValueAt(position);
+      plan_->roots_.push_back({value, tensors_[position.step][position.output], false, {}});
+      ++count[value.memory];
+    }
+    for (const uint32_t leaf : leaves_) plan_->overwritten_.push_back(is_overwritten_[leaf]);
+    for (Plan::Root& root : plan_->roots_) {
+      const uint32_t memory = root.value.memory;
+      const bool fills = count[memory] == 1 && IsDense(root.tensor, memories_[memory]);
+      if (is_overwritten_[memory] && fills)
+        root.leaf = std::ranges::find(leaves_, memory) - leaves_.begin();
+      root.owns_memory = memories_[memory].kind != Kind::kLeaf && fills;
+      if (root.owns_memory && memories_[memory].kind == Kind::kArena) {
+        memories_[memory].kind = Kind::kRoot;
+      }
+    }
+  }
+
+  void PlaceInArena() {
+    std::vector<std::vector<uint32_t>> ends(steps_.size() + 1);
+    for (uint32_t memory = 0; memory < memories_.size(); ++memory) {
+      ends[last_use_[memory]].push_back(memory);
+    }
+    std::vector<uint32_t> root_of(memories_.size());
+    for (uint32_t i = 0; i < plan_->roots_.size(); ++i) {
+      root_of[plan_->roots_[i].value.memory] = i;
+    }
+    std::vector<bool> is_placed(memories_.size());
+    Arena arena;
+    auto step = plan_->steps_.begin();
+    Plan::Step* first_write = nullptr;  // To a leaf. What may fail comes before.
+    for (uint32_t i = 0; i < steps_.size(); ++i) {
+      const auto first = step;
+      while (step != plan_->steps_.end() && step->node == i) ++step;
+      if (first != step && WritesToLeaf(i) && first_write == nullptr) first_write = &*first;
+      for (const Trace::Value& result : steps_[i].results) {
+        if (result.memory == kNone || is_placed[result.memory]) continue;
+        is_placed[result.memory] = true;
+        Memory& memory = memories_[result.memory];
+        if (memory.kind == Kind::kArena) memory.offset = arena.Take(memory.bytes());
+        if (memory.kind != Kind::kRoot) continue;
+        (first_write == nullptr ? &*first : first_write)->roots.push_back(root_of[result.memory]);
+      }
+      for (const uint32_t dead : ends[i]) {
+        Memory& memory = memories_[dead];
+        if (memory.kind == Kind::kArena) arena.Return(memory.offset, memory.bytes());
+        // What a view is the last to need is released at the end.
+        if (memory.kind == Kind::kCall && first != step) std::prev(step)->releases.push_back(dead);
+      }
+    }
+    plan_->SetArena(arena.size());
+  }
+
+  bool WritesToLeaf(uint32_t node) const {
+    return graph_.steps[node].signature != nullptr &&
+           std::ranges::any_of(steps_[node].results, [&](const Trace::Value& value) {
+             return value.memory != kNone && is_overwritten_[value.memory];
+           });
+  }
+
+  const dispatch::KernelKeysGuard keys_;
+  const ir::Description& graph_;
+  // Of the traced run, with the memories that the plan has.
+  std::vector<Trace::Step> steps_;
+  std::unique_ptr<Plan> plan_{new Plan};
+  std::vector<Memory>& memories_ = plan_->memories_;
+  const uint32_t last_failing_;
+  uint32_t last_failing_found_ = 0;
+  // Of each step, its results.
+  std::vector<std::vector<at::Tensor>> tensors_;
+  std::vector<uint32_t> leaves_;  // Their memories.
+  // Of each memory:
+  std::vector<size_t> last_use_;
+  std::vector<uint32_t> place_of_;  // The memory in which its values are instead.
+  std::vector<bool> is_donated_;
+  std::vector<bool> is_overwritten_;  // A leaf.
+};
+
+std::unique_ptr<Plan> MakePlan(const ir::Description& graph, const Trace& trace, Keeps keeps) {
+  constexpr uint32_t kNever = std::numeric_limits<uint32_t>::max();
+  PlanMaker maker(graph, trace, /*last_failing=*/kNever);
+  std::unique_ptr<Plan> plan = maker.Make(keeps);
+  const bool may_write = std::ranges::any_of(graph.steps, &ir::Step::donated);
+  return may_write ? PlanMaker(graph, trace, maker.last_failing()).Make(keeps) : std::move(plan);
+}
+
+}  // namespace torch_xla_lite::interpreter
