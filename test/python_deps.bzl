@@ -160,6 +160,7 @@ PYTHON_DEPS = {
         "nightly": ["programs_test"],
     },
     "test/python": {
+        "accelerator_report_test": ["//torch_xla_lite:__init__", "//torch_xla_lite/examples:accelerator_report"],
         "accelerator_test": ["//torch_xla_lite:__init__", "//torch_xla_lite/debug:__init__"],
         "after_import_test": ["//torch_xla_lite:__init__", "//torch_xla_lite:after_import"],
         "autocast_test": ["//torch_xla_lite:__init__"],

@@ -100,6 +100,7 @@ PYTHON_DEPS = {
         "times": [":new_graphs"],
     },
     "torch_xla_lite/examples": {
+        "accelerator_report": [":digits", "//torch_xla_lite/debug:__init__"],
         "jax_models": [":models"],
     },
     "torch_xla_lite/lowering": {
