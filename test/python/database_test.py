@@ -38,26 +38,40 @@ DAILY = {
 }
 
 
-# What may differ, and why. Of a variant, or of all.
+# What may differ, by the reason: in a variant, or in all.
 DIFFERENT = {
     "empty": {
-        "addmv": "torch's kernel does not broadcast the sum if the matrix is empty",
-        "nn_functional_multi_margin_loss": "torch's kernel leaves the mean uninitialised",
-        "nn_functional_multilabel_margin_loss": "torch's kernel leaves the mean uninitialised",
-        "nn_functional_pixel_unshuffle": "torch's kernel gives an empty tensor its own shape",
-        "nn_functional_pdist": "torch's kernel of the gradient ends the process",
+        "torch's kernel does not broadcast the sum if the matrix is empty": "addmv",
+        "torch's kernel leaves the mean uninitialised": """nn_functional_multi_margin_loss
+            nn_functional_multilabel_margin_loss""",
+        "torch's kernel gives an empty tensor its own shape": "nn_functional_pixel_unshuffle",
+        "torch's kernel of the gradient ends the process": "nn_functional_pdist",
     },
     "tiny": {
-        "_chunk_cat": "torch's kernel ends the process",
-        "cholesky": "XLA's factors of infinities are wrong, so they are refused",
+        "torch's kernel ends the process": "_chunk_cat",
+        "torch's kernel takes NaN, which ends the process in larger matrices": "linalg_eigvals",
+        "XLA's factors of infinities are wrong, so they are refused": """cholesky linalg_cholesky
+            linalg_cholesky_ex""",
+        "a weight is zero or almost zero beside an infinity": """nn_functional_interpolate_linear
+            nn_functional_interpolate_bilinear nn_functional_interpolate_trilinear
+            nn_functional_upsample_bilinear""",
     },
-    "paired": {},
+    "paired": {
+        "torch rounds each step to the narrower dtype, a compiled graph once": """__rdiv__
+            _batch_norm_with_update nn_functional_binary_cross_entropy_with_logits
+            nn_functional_cosine_embedding_loss nn_functional_cosine_similarity
+            nn_functional_kl_div nn_functional_poisson_nll_loss""",
+        "torch's meta function gives float32 for some pairs of a half and another dtype": """ldexp
+            nn_functional_soft_margin_loss""",
+        "torch's kernel multiplies halves by integers": """
+            nn_functional_linear_cross_entropy_chunked
+            nn_functional_linear_cross_entropy_chunked_none""",
+    },
 }
 ALWAYS_DIFFERENT = {
-    "chalf": "XLA has no such dtype",
-    "svd_lowrank": "the signs of singular vectors",
-    "pca_lowrank": "the signs of singular vectors",
-    "to_sparse": "there are no sparse tensors",
+    "XLA has no such dtype": "chalf",
+    "the signs of singular vectors": "svd_lowrank pca_lowrank",
+    "there are no sparse tensors": "to_sparse",
 }
 # torch's kernels read beyond their tensors, or a value says how many steps they take.
 ENDLESS = (
@@ -99,7 +113,8 @@ def test_an_op_gives_one_answer(name: str):
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize(("variant", "dtype", "mode"), MATRIX, ids=str)
 def test_all_ops_give_one_answer(variant: str, dtype: torch.dtype, mode: str, part: int):
-    may_differ = {*ALWAYS_DIFFERENT, *DIFFERENT[variant]}
+    reasons = ALWAYS_DIFFERENT | DIFFERENT[variant]
+    may_differ = {name for names in reasons.values() for name in names.split()}
     limit = 1 if variant == "paired" else 3
     found = {
         name: texts[0]
