@@ -225,3 +225,23 @@ def test_what_is_as_wide_as_the_parameters_of_a_normalization_is_so_beside_halve
     x, weight = torch.arange(60.0).sin().reshape(2, 6, 5).bfloat16(), torch.ones(6)
     got = NORMALIZATIONS[name](x.jax(), weight.jax())
     torch.testing.assert_close([y.cpu() for y in got], [*NORMALIZATIONS[name](x, weight)])
+
+
+@pytest.mark.parametrize(
+    "normalize",
+    [
+        lambda x, bias: F.batch_norm(x, None, None, None, bias, training=True),
+        lambda x, bias: F.layer_norm(x, (6,), None, bias),
+    ],
+    ids=["batch", "layer"],
+)
+def test_a_bias_without_a_weight_has_a_gradient(normalize: Callable):
+    found = []
+    for device in ("cpu", "jax"):
+        inputs = [
+            x.to(device).requires_grad_()
+            for x in (torch.arange(18.0).sin().reshape(3, 6), torch.ones(6))
+        ]
+        loss = normalize(*inputs)[0, :3].sum()
+        found.append([gradient.cpu() for gradient in torch.autograd.grad(loss, inputs)])
+    torch.testing.assert_close(found[1], found[0])

@@ -260,15 +260,16 @@ Results LayerNorm(Arguments arguments) {
   return {{Like(input), Meta(*rows, dtype), Meta(*rows, dtype)}};
 }
 
-// The gradients of the input, the weight and the bias of a normalization.
+// The gradients of the input, the weight and the bias of a normalization. Those of parameters have
+// a dtype of their own.
 Results NormGradients(const Tensor& input, const c10::IValue& weight, at::IntArrayRef sizes,
-                      const c10::IValue& output_mask) {
+                      c10::ScalarType dtype, const c10::IValue& output_mask) {
   const auto mask = output_mask.toBoolList();
   if ((mask[1] || mask[2]) && weight.isNone()) return {};
   std::vector<c10::IValue> results(3, Tensor());
   if (mask[0]) results[0] = Like(input);
   for (size_t i = 1; i < 3; ++i) {
-    if (mask[i]) results[i] = Meta(sizes, weight.toTensor().scalar_type());
+    if (mask[i]) results[i] = Meta(sizes, dtype);
   }
   return results;
 }
@@ -283,7 +284,7 @@ Results LayerNormBackward(Arguments arguments) {
   const bool fit = Fits(arguments[3], dtype, *rows) && Fits(arguments[4], dtype, *rows) &&
                    Fits(arguments[5], dtype, shape) && Fits(arguments[6], dtype, shape);
   if (!fit || arguments[5].isNone() || arguments[6].isNone()) return {};
-  return NormGradients(input, arguments[5], shape, arguments[7]);
+  return NormGradients(input, arguments[5], shape, dtype, arguments[7]);
 }
 
 // (input, weight, bias, running statistics if there are any, training, ...)
@@ -309,7 +310,7 @@ Results BatchNormBackward(Arguments arguments) {
         !Fits(value, input.scalar_type(), {0}))
       return {};
   }
-  return NormGradients(input, arguments[2], {input.size(1)}, arguments[9]);
+  return NormGradients(input, arguments[2], {input.size(1)}, input.scalar_type(), arguments[9]);
 }
 
 // Whether (N, C, HxW, group) are the sizes of an input.
@@ -351,7 +352,7 @@ Results GroupNormBackward(Arguments arguments) {
   if (!Fits(arguments[2], dtype, sizes) || !Fits(arguments[3], dtype, sizes) ||
       !Fits(arguments[4], dtype, {input.size(1)}))
     return {};
-  return NormGradients(input, arguments[4], {input.size(1)}, arguments[9]);
+  return NormGradients(input, arguments[4], {input.size(1)}, dtype, arguments[9]);
 }
 
 // (input, grid, ...)
