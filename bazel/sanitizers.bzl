@@ -16,23 +16,17 @@ _OPTIONS = {
     "thread": "TSAN_OPTIONS=second_deadlock_stack=1",
 }
 
+_FLAGS = ["//command_line_option:copt", "//command_line_option:linkopt"]
+
 def _to_sanitizer_impl(settings, attr):
     flag = "-fsanitize=" + attr.sanitizer
-    return {
-        "//command_line_option:copt": settings["//command_line_option:copt"] + _COPTS + [flag],
-        "//command_line_option:linkopt": settings["//command_line_option:linkopt"] + [flag],
-    }
+    copts, linkopts = [settings[name] + [flag] for name in _FLAGS]
+    return dict(zip(_FLAGS, [copts + _COPTS, linkopts]))
 
 _to_sanitizer = transition(
     implementation = _to_sanitizer_impl,
-    inputs = [
-        "//command_line_option:copt",
-        "//command_line_option:linkopt",
-    ],
-    outputs = [
-        "//command_line_option:copt",
-        "//command_line_option:linkopt",
-    ],
+    inputs = _FLAGS,
+    outputs = _FLAGS,
 )
 
 _LAUNCHER = """\

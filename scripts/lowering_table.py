@@ -39,7 +39,7 @@ _HEADER = """\
 
 #include "torch_xla_lite/csrc/ops/op_facts.h"
 
-namespace torch_xla_lite::dispatch {{
+namespace torch_xla_lite::ops {{
 
 // clang-format off
 inline constexpr OpFacts kOpTable[] = {{
@@ -47,7 +47,7 @@ inline constexpr OpFacts kOpTable[] = {{
 }};
 // clang-format on
 
-}}  // namespace torch_xla_lite::dispatch
+}}  // namespace torch_xla_lite::ops
 
 #endif  // TORCH_XLA_LITE_CSRC_OPS_OP_TABLE_H_
 """

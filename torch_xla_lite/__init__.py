@@ -10,30 +10,17 @@
 Importing the package checks that torch and jax have the versions it was built for, loads the
 compiled bridge, names the device and connects the compiler, in this order:
 
-    startup.preflight  versions, variables; every error ends with the command that repairs it
-    _XLAC       the bridge: recorder, aliases, executable cache (csrc/)
-    device      `jax` as a torch device: torch.jax, Tensor.jax(), Module.to('jax')
-    tensor      Tensor.torch(), .numpy(), printing and exchange with jax; XLATensor2
-    serialization  torch.save and torch.load
-    torchscript torch.jit.load
-    jax_calls   call_jax: jax functions as recorded ops
-    torch_functions  to_jax, call_torch: torch functions in jax, by capture
-    opcheck     torch.library.opcheck for ops on the device
-    compile_mode  torch.compile with the default backend
-    flex_attention  torch's attention with functions that change scores
-    flops       counts of torch.utils.flop_counter
-    compiler    turns a recorded graph into an XLA executable
-    graph_breaks  compile: functions that are one graph, or an error
-    graph_cuts  starts the recorded ops after each step of an optimizer
-    meta_functions  keeps the first ops from importing torch._dynamo
-    edited_lowerings  runs those that were edited in a checkout
-    trainers    mixed precision of accelerate and transformers
-    patches     what is replaced in torch, safetensors and trainers
-    compilation_cache  keeps executables on disk, for other processes
-    environment default_env(): where tensors are created when the code names no device
+    startup      versions, variables; every error ends with the command that repairs it
+    _XLAC        the bridge: recorder, aliases, executable cache (csrc/)
+    device       `jax` as a torch device, XLATensor2, default_env(), lowerings of users
+    torch_hooks  what is registered with torch, or changed in it: torch.save, torch.jit.load ...
+    compiler     turns a recorded graph into an XLA executable, and keeps it on disk
+    interop      call_jax, to_jax, pure: jax functions as recorded ops, torch functions in jax
+    mesh         tensors, modules and checkpoints on many devices
+    debug        what was recorded and compiled, and why
+    libraries    accelerate, transformers and Lightning
 
-User-defined ops: custom_ops (lowerings), utils.cpp_extension (C++ code).
-Ops that torch does not have: ops, which users import themselves because it takes 20 ms.
+Not imported here, because it takes 20 ms and more: export, and ops, which torch does not have.
 """
 
 import importlib
@@ -52,29 +39,29 @@ with random_states.kept():
 _XLAC = preflight.load_extension()
 
 # Only after the checks: these import torch, jax and the extension.
-from . import (  # noqa: E402
-    __config__,
-    capture,
-    debug,
-    device,
-    distributed,
-    edited_lowerings,
-    environment,
-    jax_calls,
-    safetensors,
-    sharding,
-    tensor,
-    trainers,
-)
-from .batches import from_process_local, shard_loader  # noqa: E402
-from .checkpoint import full_state_dict, load_checkpoint, save_checkpoint  # noqa: E402
+from . import __config__, debug, device  # noqa: E402
 from .compiler import compiler as graph_compiler  # noqa: E402
-from .custom_ops import register_lowering  # noqa: E402
-from .environment import Environment, default_env, disable_globally, enable_globally  # noqa: E402
-from .graph_breaks import GraphBreak, compile  # noqa: E402
-from .jax_calls import call_jax  # noqa: E402
-from .pure_modules import pure  # noqa: E402
-from .sharding import (  # noqa: E402
+from .compiler import edited_lowerings  # noqa: E402
+from .compiler.graph_breaks import GraphBreak, compile  # noqa: E402
+from .device import environment, tensor  # noqa: E402
+from .device.custom_ops import register_lowering  # noqa: E402
+from .device.environment import (  # noqa: E402
+    Environment,
+    default_env,
+    disable_globally,
+    enable_globally,
+)
+from .device.tensor import XLATensor2  # noqa: E402
+from .interop import capture, jax_calls  # noqa: E402
+from .interop.jax_calls import call_jax  # noqa: E402
+from .interop.pure_modules import pure  # noqa: E402
+from .interop.torch_functions import call_torch, jax_view, to_jax, torch_view  # noqa: E402
+from .libraries import safetensors, trainers  # noqa: E402
+from .mesh import sharding  # noqa: E402
+from .mesh.base import distributed  # noqa: E402
+from .mesh.batches import from_process_local, shard_loader  # noqa: E402
+from .mesh.checkpoint import full_state_dict, load_checkpoint, save_checkpoint  # noqa: E402
+from .mesh.sharding import (  # noqa: E402
     full,
     fully_shard,
     replicate,
@@ -83,28 +70,25 @@ from .sharding import (  # noqa: E402
     shard_module,
     shard_output,
 )
-from .tensor import XLATensor2  # noqa: E402
-from .torch_functions import call_torch, jax_view, to_jax, torch_view  # noqa: E402
 from .torch_hooks import (  # noqa: E402
     compile_mode,
+    data_loaders,
     flex_attention,
     flops,
     graph_cuts,
     meta_functions,
+    moves,
     opcheck,
     parallel,
     patches,
     serialization,
+    tensor_methods,
     torchscript,
 )
 
 device.register()
 tensor.register()
 serialization.register()
-torchscript.register()
-opcheck.register()
-compile_mode.register()
-flex_attention.register()
 flops.register()
 graph_compiler.register()
 capture.register()
@@ -112,8 +96,11 @@ jax_calls.register()
 debug.register()
 graph_cuts.register()
 meta_functions.register()
-trainers.register()
-patches.apply((*parallel.PATCHES, *safetensors.PATCHES, *trainers.PATCHES))
+patches.apply(
+    *(moves.PATCHES, tensor_methods.PATCHES, serialization.PATCHES, torchscript.PATCHES),
+    *(compile_mode.PATCHES, flex_attention.PATCHES, opcheck.PATCHES, data_loaders.PATCHES),
+    *(parallel.PATCHES, safetensors.PATCHES, trainers.PATCHES),
+)
 edited_lowerings.register()
 
 sync = device.sync

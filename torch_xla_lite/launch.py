@@ -25,7 +25,7 @@ import time
 from collections.abc import Sequence
 from typing import BinaryIO
 
-from .distributed import CHECK, PEER_FAILED
+from .mesh.base.distributed import CHECK, PEER_FAILED
 
 # How long processes that are asked to end may take, in seconds.
 _GRACE = 5.0

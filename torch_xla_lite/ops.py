@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import torch
 
-from .custom_ops import register_lowering
+from .device.custom_ops import register_lowering
 from .lowering.base import kernels
 
 

@@ -41,13 +41,11 @@ from scripts.bench import paper_devices
 LAYERS, LENGTH, WIDTH = 16, 2048, 2048
 # How many devices share a matrix in tensor parallelism: as many as there are heads of keys.
 SHARE = 8
-
 RULES = [
     (r"(q_proj|k_proj|v_proj|up_proj|gate_proj)\.weight", ("model", None)),
     (r"(o_proj|down_proj)\.weight", (None, "model")),
     (r"(embed_tokens|lm_head)\.weight", ("model", None)),
 ]
-
 MODES = ("dp", "fsdp", "tp")
 
 
@@ -115,7 +113,8 @@ def _in_a_process(mode: str, devices: int, layers: int, platform: str) -> dict[s
 def _sent(mode: str, devices: int, layers: int, platform: str) -> dict[str, Any]:
     """The bytes that a device sends in a step, by kind, and those of the parameters."""
     import torch_xla_lite as txl
-    from torch_xla_lite import communication, sharding
+    from torch_xla_lite.mesh import sharding
+    from torch_xla_lite.mesh.base import communication
 
     chosen = jax.devices() if platform == "cpu" else paper_devices.devices(platform, devices)
     if mode == "tp":
@@ -181,7 +180,7 @@ def _llama(layers: int) -> torch.nn.Module:
 
 def without_data(model: torch.nn.Module, rules: list, fsdp: str | None) -> torch.nn.Module:
     """Places a model of device "meta" as `shard_module` does, by shapes alone."""
-    from torch_xla_lite import sharding
+    from torch_xla_lite.mesh import sharding
 
     named = [*model.named_parameters(), *model.named_buffers()]
     placed = {}
@@ -213,7 +212,7 @@ def _optimizer(model: torch.nn.Module) -> torch.optim.Optimizer:
 
 def shape_alone(shape: Any, dtype: torch.dtype, spec: tuple) -> torch.Tensor:
     """A tensor on device jax without data."""
-    from torch_xla_lite import sharding
+    from torch_xla_lite.mesh import sharding
 
     return _like(
         torch.empty(shape, dtype=dtype, device="meta"), sharding.number_of_spec(spec, len(shape))

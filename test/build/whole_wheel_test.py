@@ -106,7 +106,7 @@ def test_there_is_nothing_unusual_in_the_wheels(archives: list[Path]):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     found = [line.strip() for line in done.stdout.splitlines() if not line.endswith(": OK")]
     # What `import torch` calls is a module of its own, and the file of the package is the same.
-    twice = ["torch_xla_lite/autoload.py", "torch_xla_lite_autoload.py"]
+    twice = ["torch_xla_lite/device/autoload.py", "torch_xla_lite_autoload.py"]
     beside = ["torch_xla_lite/", "torch_xla_lite_autoload.py"]
     with_package = [line for line in found if ": W" in line]
     assert {line.rpartition(".whl: ")[2][:4] for line in with_package} == {"W002", "W009"}

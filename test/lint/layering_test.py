@@ -16,13 +16,23 @@ _BELOW = {
     "tensor": {"ir", "runtime"},
     "device": set(),
     "ops": {"device", "tensor"},
-    "infer": {"ir", "ops", "runtime", "tensor"},
-    "record": {"device", "infer", "ir", "ops", "runtime", "tensor"},
-    "explicit": {"device", "infer", "ir", "ops", "record", "runtime", "tensor"},
-    "interpreter": {"device", "ir", "kernels", "ops", "tensor"},
-    "ffi": {"ops", "tensor"},
+    "aten": {"ops"},
+    "infer": {"aten", "ir", "ops", "runtime", "tensor"},
+    "record": {"aten", "device", "infer", "ir", "ops", "runtime", "tensor"},
+    "kernels_of_torch": {"device", "infer", "ir", "ops", "record", "runtime", "tensor"},
+    "interpreter": {"aten", "device", "ir", "kernels", "ops", "tensor"},
+    "ffi": {"aten", "ops", "tensor"},
     "kernels": set(),
-    "python": {"device", "explicit", "interpreter", "ir", "ops", "record", "runtime", "tensor"},
+    "python": {
+        "aten",
+        "device",
+        "interpreter",
+        "ir",
+        "kernels_of_torch",
+        "record",
+        "runtime",
+        "tensor",
+    },
 }
 
 _WITH_TORCH = _BELOW.keys() - {"ir", "runtime", "kernels"}
@@ -35,7 +45,7 @@ _OUTSIDE = {
     "pybind11/": {"python"},
     "torch/": _WITH_TORCH - {"interpreter"},
     "torch/csrc/": {"python"},
-    "torch/csrc/autograd/custom_function.h": {"explicit"},
+    "torch/csrc/autograd/custom_function.h": {"kernels_of_torch"},
     "xla/": {"ffi", "kernels"},
 }
 
@@ -108,7 +118,7 @@ def test_the_library_of_custom_calls_registers_nothing_that_the_bridge_registers
 
 # Kernels and draws, and torch's that are kept, are found by the names of their ops; the table is
 # generated.
-_NAMES_OPS = re.compile(r"/explicit/|draw|/kept_kernel\.cc$|/op_table\.h$")
+_NAMES_OPS = re.compile(r"/kernels_of_torch/|draw|/kept_kernel\.cc$|/op_table\.h$")
 
 
 def test_the_facts_of_ops_stand_in_the_decorators_of_their_lowerings():
@@ -124,7 +134,7 @@ def test_the_facts_of_ops_stand_in_the_decorators_of_their_lowerings():
 def test_the_facts_of_ops_name_functions_that_there_are():
     table = text(Path(_PACKAGE, "ops/op_table.h"))
     sources = {
-        "kernel_needs": "ops/conditions.cc",
+        "kernel_needs": "aten/conditions.cc",
         "refused_if": "infer/refused_calls.cc",
         "results": "infer/shape_rules.cc",
     }

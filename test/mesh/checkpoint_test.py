@@ -9,7 +9,7 @@ from torch import nn
 
 import torch_xla_lite as txl
 from test.mesh import devices  # noqa: F401  before jax starts
-from torch_xla_lite.sharding import spec_of
+from torch_xla_lite.mesh.sharding import spec_of
 
 import jax  # isort: skip
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from torch_xla_lite import communication
+from torch_xla_lite.mesh.base import communication
 
 GROUPS = {
     "replica_groups={{0,1,2,3},{4,5,6,7}}": 4,

@@ -251,7 +251,7 @@ def test_the_models_of_timm(name: str, mode: str):
 @pytest.mark.nightly
 def test_lightning(tmp_path: Path):
     lightning = libraries.require("lightning.pytorch")
-    from torch_xla_lite.lightning import JaxStrategy
+    from torch_xla_lite.libraries.lightning import JaxStrategy
 
     class Model(lightning.LightningModule):
         def __init__(self) -> None:

@@ -66,7 +66,7 @@ def with_accelerate(model: Classifier, folder: str) -> tuple[list[float], bool]:
 
 def with_lightning(model: Classifier, folder: str) -> tuple[list[float], bool]:
     lightning = libraries.require("lightning.pytorch")
-    from torch_xla_lite.lightning import JaxStrategy
+    from torch_xla_lite.libraries.lightning import JaxStrategy
 
     losses = []
 

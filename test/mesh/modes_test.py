@@ -15,8 +15,9 @@ import torch_xla_lite as txl
 from bazel.pytest_plugin import mostly_nightly
 from test.mesh import devices  # noqa: F401  before jax starts
 from test.mesh.transformer import RULES, VOCABULARY, LanguageModel
-from torch_xla_lite import communication, debug
-from torch_xla_lite.debug import new_graphs
+from torch_xla_lite import debug
+from torch_xla_lite.compiler import new_graphs
+from torch_xla_lite.mesh.base import communication
 
 import jax  # isort: skip
 

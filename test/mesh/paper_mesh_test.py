@@ -12,7 +12,9 @@ from torch import nn
 import torch_xla_lite as txl
 from scripts.bench import mesh_on_paper, paper_devices
 from test.mesh.transformer import RULES, VOCABULARY, LanguageModel
-from torch_xla_lite import _XLAC, communication, sharding
+from torch_xla_lite import _XLAC
+from torch_xla_lite.mesh import sharding
+from torch_xla_lite.mesh.base import communication
 from torch_xla_lite.stacked_layers import StackedLayers
 
 pytestmark = pytest.mark.nightly

@@ -13,7 +13,7 @@ from test.mesh import devices  # noqa: F401  before jax starts
 from torch_xla_lite import _XLAC, debug
 from torch_xla_lite.compiler.compiler import compilation_cache
 from torch_xla_lite.lowering.base import decomposition
-from torch_xla_lite.sharding import spec_of
+from torch_xla_lite.mesh.sharding import spec_of
 
 import jax  # isort: skip
 

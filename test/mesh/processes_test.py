@@ -16,7 +16,8 @@ import pytest
 
 from bazel.pytest_plugin import mostly_nightly
 from test.python import programs
-from torch_xla_lite import distributed, launch
+from torch_xla_lite import launch
+from torch_xla_lite.mesh.base import distributed
 
 _PROGRAM = Path(__file__).with_name("training.py")
 STEPS = 3  # of that program

@@ -1,6 +1,6 @@
 """What processes have run is compared, as far as both know it."""
 
-from torch_xla_lite.program_history import History
+from torch_xla_lite.mesh.base.program_history import History
 
 
 def _history(runs: list[tuple[bytes, bytes]]) -> History:

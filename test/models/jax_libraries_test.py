@@ -13,8 +13,8 @@ from torch import nn
 
 from bazel.pytest_plugin import mostly_nightly
 from torch_xla_lite import call_jax, jax_view, torch_view
-from torch_xla_lite.jax_modules import JaxModule
-from torch_xla_lite.optax import OptaxOptimizer
+from torch_xla_lite.interop.jax_modules import JaxModule
+from torch_xla_lite.interop.optax import OptaxOptimizer
 
 
 def tensors_of(tree: Any) -> Any:

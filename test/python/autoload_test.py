@@ -13,7 +13,7 @@ import torch
 import torch_xla_lite
 from test.models import libraries
 from test.python import programs
-from torch_xla_lite import autoload
+from torch_xla_lite.device import autoload
 
 _SOURCE = Path(autoload.__file__)
 

@@ -10,9 +10,8 @@ import torch.nn.functional as F
 
 from test.python import programs, tiers
 from torch_xla_lite import _XLAC, debug
-from torch_xla_lite.compiler import compiler
+from torch_xla_lite.compiler import compiler, new_graphs
 from torch_xla_lite.compiler.background import Worker
-from torch_xla_lite.debug import new_graphs
 
 
 @pytest.fixture(autouse=True)

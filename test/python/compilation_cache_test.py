@@ -453,7 +453,7 @@ def test_the_entries_unused_for_longest_are_removed_first(tmp_path: Path):
 
 MANY_GRAPHS = """
 import warnings
-warnings.simplefilter("error", torch_xla_lite.debug.new_graphs.RecompilationWarning)
+warnings.simplefilter("error", torch_xla_lite.compiler.new_graphs.RecompilationWarning)
 for size in range(*sizes):
     x = torch.ones(size, device="jax").cosh().cpu()
 report(x[:1].round())

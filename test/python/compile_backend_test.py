@@ -11,7 +11,7 @@ from torch import nn
 
 import torch_xla_lite
 from torch_xla_lite import call_jax, debug, pure
-from torch_xla_lite.compile_backend import backend
+from torch_xla_lite.interop.compile_backend import backend
 
 
 def by_backend(module: nn.Module) -> Callable:

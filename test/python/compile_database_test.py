@@ -13,7 +13,7 @@ from torch.testing._internal.common_modules import ModuleInfo, module_db
 from torch.testing._internal.opinfo.core import OpInfo
 from torch.utils import _pytree as pytree
 
-from torch_xla_lite.compile_backend import backend
+from torch_xla_lite.interop.compile_backend import backend
 
 pytestmark = pytest.mark.nightly
 

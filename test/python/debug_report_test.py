@@ -8,8 +8,9 @@ import torch
 
 import torch_xla_lite
 from test.python import programs, tiers
-from torch_xla_lite import _XLAC, debug, program_lines
+from torch_xla_lite import _XLAC, debug
 from torch_xla_lite.debug import times
+from torch_xla_lite.startup import program_lines
 
 
 @pytest.fixture(autouse=True)

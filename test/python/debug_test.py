@@ -14,7 +14,7 @@ import torch
 import torch_xla_lite
 from test.python import programs
 from torch_xla_lite import _XLAC, debug
-from torch_xla_lite.debug import graph_differences, new_graphs
+from torch_xla_lite.compiler import graph_differences, new_graphs
 
 
 def test_metrics_have_these_names():

@@ -9,7 +9,8 @@ import pytest
 
 import torch_xla_lite
 from test.python import programs
-from torch_xla_lite import debug, edited_lowerings
+from torch_xla_lite import debug
+from torch_xla_lite.compiler import edited_lowerings
 
 _BEFORE = """
 @lower("aten::one", "aten::uno")

@@ -51,7 +51,7 @@ def test_only_modules_of_the_package_and_expected_ones_are_imported():
 
 
 def test_no_lowering_is_imported_before_an_op_needs_it():
-    modules = {f"torch_xla_lite.lowering.{name}" for name in (*table.MODULES, "recurrent_layer")}
+    modules = {f"torch_xla_lite.lowering.{name}" for name in table.MODULES}
     assert modules & set(_output(_SCRIPT)) == set()
 
 

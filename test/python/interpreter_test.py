@@ -13,8 +13,8 @@ import torch_xla_lite
 from test.python import tiers
 from test.python.programs import run
 from torch_xla_lite import _XLAC, debug
-from torch_xla_lite.compiler import costs
-from torch_xla_lite.debug import new_graphs, times
+from torch_xla_lite.compiler import costs, new_graphs
+from torch_xla_lite.debug import times
 from torch_xla_lite.lowering.base import target
 
 

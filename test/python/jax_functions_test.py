@@ -13,8 +13,10 @@ import pytest
 import torch
 
 import torch_xla_lite
-from torch_xla_lite import call_jax, jax_functions, jax_programs
-from torch_xla_lite.debug.new_graphs import RecompilationWarning
+from torch_xla_lite import call_jax
+from torch_xla_lite.compiler import jax_programs
+from torch_xla_lite.compiler.new_graphs import RecompilationWarning
+from torch_xla_lite.interop import jax_functions
 
 OFFSET = 1.0
 

@@ -18,9 +18,9 @@ from torch.utils import _pytree
 
 from scripts import op_coverage
 from torch_xla_lite import to_jax
-from torch_xla_lite.compile_backend import backend
+from torch_xla_lite.interop.compile_backend import backend
+from torch_xla_lite.interop.torch_functions import Gradient
 from torch_xla_lite.lowering.base import registry
-from torch_xla_lite.torch_functions import Gradient
 
 GRADIENTS: tuple[Gradient, ...] = ("torch", "jax")
 DAILY = (

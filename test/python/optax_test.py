@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from torch_xla_lite.optax import OptaxOptimizer
+from torch_xla_lite.interop.optax import OptaxOptimizer
 
 
 class Transformation(NamedTuple):

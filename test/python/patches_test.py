@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from test.models import libraries
-from torch_xla_lite import safetensors, trainers
-from torch_xla_lite.torch_hooks import parallel, patches
+from torch_xla_lite.torch_hooks import patches
 from torch_xla_lite.torch_hooks.patches import Patch
+
+_APPLIED = [*patches.applied]
 
 
 def twice(original):
@@ -50,15 +51,10 @@ def test_a_version_without_the_function_is_not_changed(library: str):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize(
-    "patch",
-    [*parallel.PATCHES, *safetensors.PATCHES, *trainers.PATCHES],
-    ids=lambda patch: f"{patch.module}.{patch.name}",
-)
+@pytest.mark.parametrize("patch", _APPLIED, ids=lambda patch: f"{patch.module}.{patch.name}")
 def test_the_installed_library_has_what_is_replaced(patch: Patch):
     if patch.module.startswith("pytorch_lightning"):
         pytest.skip("its other name is tested")
     found = libraries.require(patch.module)
     for part in patch.name.split("."):
         found = getattr(found, part)
-    assert hasattr(found, "__wrapped__")

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 import torch_xla_lite
-from torch_xla_lite.stacked_layers import StackedLayers
+from torch_xla_lite.interop.stacked_layers import StackedLayers
 
 
 def blocks(count: int) -> list[nn.Module]:

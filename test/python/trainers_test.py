@@ -11,7 +11,7 @@ import torch
 from bazel.pytest_plugin import mostly_nightly
 from test.models import libraries
 from test.python import programs
-from torch_xla_lite import trainers
+from torch_xla_lite.libraries import trainers
 
 
 def data():
@@ -55,7 +55,7 @@ def fitted(lightning, tmp_path, **options):
 
 
 def test_lightning_trains_on_jax_like_on_the_cpu(lightning, tmp_path):
-    from torch_xla_lite.lightning import JaxStrategy
+    from torch_xla_lite.libraries.lightning import JaxStrategy
 
     model, trainer = fitted(lightning, tmp_path, strategy=JaxStrategy())
     assert model.place == "jax"
@@ -123,7 +123,7 @@ assert any("from jax to cpu" in message for message in messages), messages
     ("precision", "dtype"), [("bf16-mixed", torch.bfloat16), ("16-mixed", torch.float16)]
 )
 def test_mixed_precision_of_lightning_is_that_of_jax(lightning, tmp_path, precision, dtype):
-    from torch_xla_lite.lightning import JaxStrategy
+    from torch_xla_lite.libraries.lightning import JaxStrategy
 
     model, trainer = fitted(lightning, tmp_path, strategy=JaxStrategy(), precision=precision)
     assert model.dtype_of_output == dtype
@@ -131,7 +131,7 @@ def test_mixed_precision_of_lightning_is_that_of_jax(lightning, tmp_path, precis
 
 
 def test_lightning_loads_a_checkpoint(lightning, tmp_path):
-    from torch_xla_lite.lightning import JaxStrategy
+    from torch_xla_lite.libraries.lightning import JaxStrategy
 
     model, trainer = fitted(lightning, tmp_path, strategy=JaxStrategy())
     trainer.save_checkpoint(tmp_path / "model.ckpt")
@@ -140,7 +140,7 @@ def test_lightning_loads_a_checkpoint(lightning, tmp_path):
 
 
 def test_lightning_refuses_a_second_device(lightning):
-    from torch_xla_lite.lightning import JaxStrategy
+    from torch_xla_lite.libraries.lightning import JaxStrategy
 
     with pytest.raises(ValueError, match="there is one device jax, found devices=2"):
         lightning.Trainer(strategy=JaxStrategy(), devices=2, logger=False)

@@ -27,26 +27,28 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from .. import _XLAC, communication, distributed, jax_programs, placements, program_lines
-from ..debug import new_graphs
-from ..debug.new_graphs import NewGraph
+from .. import _XLAC
 from ..lowering.base import registry, target
 from ..lowering.base.mesh import on_mesh
-from ..placements import Root
-from ..program_lines import Place
-from ..startup import variables
+from ..mesh.base import communication, distributed, placements
+from ..mesh.base.placements import Root
+from ..startup import program_lines, variables
+from ..startup.program_lines import Place
 from . import (
     compilation_cache,
     costs,
     foreign_code,
     graph_errors,
     index_errors,
+    jax_programs,
+    new_graphs,
     progress,
     tracing,
     words,
 )
 from .background import Worker
 from .compilation_cache import Program
+from .new_graphs import NewGraph
 from .tracing import Call
 
 # A graph, ready to be called, and what is known about it.

@@ -14,8 +14,9 @@ import math
 from pathlib import Path
 from typing import Any
 
-from .. import _XLAC, jax_programs
+from .. import _XLAC
 from ..lowering.base import registry
+from . import jax_programs
 
 FILE = Path(__file__).with_name("costs.json")
 

@@ -23,11 +23,11 @@ import torch
 from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from .. import jax_programs, placements
 from ..lowering.base import checks, ffi, promotion, registry, target
 from ..lowering.base.mesh import note_gathered, on_mesh
-from ..placements import Root
-from . import foreign_code, graph_errors, index_errors, stored_values
+from ..mesh.base import placements
+from ..mesh.base.placements import Root
+from . import foreign_code, graph_errors, index_errors, jax_programs, stored_values
 from .words import Decoder, argument_words, default_dtype, schema_name, split_name
 
 # A shape as the bridge passes it: torch's number of the dtype, and the dimensions.
@@ -206,7 +206,7 @@ class Call:
 
     def describe(self, message: str) -> str:
         """`message`, which op it is about, and the line that recorded the op."""
-        # The message of an assertion names the op that needs it (lowering/composites.py).
+        # An assertion's message names the op that needs it (lowering/python_kernels/composites.py).
         where = "" if " (in aten::" in message else f" (in {self.op})"
         return graph_errors.with_sources(f"{message}{where}", [self.source])
 

@@ -18,9 +18,9 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
-from .. import jax_programs
 from ..lowering.base import registry
 from ..lowering.base.tags import WRAPPED_NUMBER, Tag
+from . import jax_programs
 
 
 class Scalars(Protocol):

@@ -22,12 +22,14 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from .. import _XLAC, communication, edited_lowerings, placements
+from .. import _XLAC
+from ..compiler import edited_lowerings, new_graphs
+from ..compiler.new_graphs import NewGraph
 from ..lowering.base import registry
+from ..mesh.base import communication, placements
 from ..startup import preflight, variables
-from ..tables import Table, short_path
-from . import new_graphs, times
-from .new_graphs import NewGraph
+from . import times
+from .tables import Table, short_path
 
 if TYPE_CHECKING:
     import torch

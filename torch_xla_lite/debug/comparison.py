@@ -20,7 +20,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-from .. import _XLAC, program_lines
+from .. import _XLAC
+from ..startup import program_lines
 
 # So many operations are compiled as one graph, and their operands kept meanwhile.
 _AT_ONCE = 200

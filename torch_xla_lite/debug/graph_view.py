@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from .. import _XLAC
-from ..placements import Root
-from .graph_differences import shape_text
+from ..compiler.graph_differences import shape_text
+from ..mesh.base.placements import Root
 
 # A picture of more steps cannot be read; the text has them all.
 _MOST_STEPS = 3_000

@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Iterator
 
 from .. import _XLAC
-from . import new_graphs
+from ..compiler import new_graphs
 
 
 @dataclasses.dataclass

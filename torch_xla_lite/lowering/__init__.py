@@ -6,12 +6,6 @@ works: the compiler falls back to PyTorch's decompositions and then to the ATen 
 """
 
 # Imported because they register kernels that torch calls while a program records.
-from torch_xla_lite.lowering import (  # noqa: F401
-    composites,
-    random_ops,
-    recurrent_ops,
-    shapes,
-)
 from torch_xla_lite.lowering.base.registry import (
     LOWERINGS,
     Lowering,
@@ -20,6 +14,12 @@ from torch_xla_lite.lowering.base.registry import (
     WrappedNumber,
     call,
     write_view,
+)
+from torch_xla_lite.lowering.python_kernels import (  # noqa: F401
+    composites,
+    random_ops,
+    recurrent_ops,
+    shapes,
 )
 
 __all__ = [

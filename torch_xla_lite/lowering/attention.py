@@ -1,7 +1,7 @@
 """Attention: torch's fused attention kernels as matrix products and a softmax.
 
 `scaled_dot_product_attention` is recorded as one op if it fits `flash_attention_for_cpu`, otherwise
-as the ops that it is made of; csrc/explicit/attention.cc decides.
+as the ops that it is made of; csrc/kernels_of_torch/attention.cc decides.
 """
 
 import math

@@ -10,17 +10,17 @@ as it was traced. Other graphs go to inductor.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from ..device import NAME
+from .patches import Patch
 
 
-def register() -> None:
-    """Wraps the object that torch.compile passes to dynamo as the default backend."""
-    wrapper = torch._TorchCompileInductorWrapper
-    original = wrapper.__call__
+def _recording(original: Callable[..., Any]) -> Callable[..., Any]:
+    """The call of a graph that dynamo has traced, which torch's default backend would compile."""
 
     @functools.wraps(original)
     def call(self: Any, model: torch.fx.GraphModule, inputs: list[Any], **kwargs: Any) -> Any:
@@ -28,9 +28,19 @@ def register() -> None:
             return model.forward
         return original(self, model, inputs, **kwargs)
 
-    wrapper.__call__ = call  # type: ignore[method-assign]
+    return call
 
 
 def _is_on_jax(model: torch.fx.GraphModule, inputs: list[Any]) -> bool:
     values = [*inputs, *(node.meta.get("example_value") for node in model.graph.nodes)]
     return any(isinstance(value, torch.Tensor) and value.device.type == NAME for value in values)
+
+
+PATCHES = (
+    Patch(
+        "torch",
+        "_TorchCompileInductorWrapper.__call__",
+        "stops with a KeyError for devices that inductor does not know",
+        _recording,
+    ),
+)

@@ -12,25 +12,28 @@ whole, with gradients, which become a part of the recorded graph.
 from __future__ import annotations
 
 import functools
-import types
+from collections.abc import Callable
 
 import torch
 
-from .. import after_import
-from ..tensor import XLATensor2
+from ..device.tensor import XLATensor2
+from .patches import Patch
 
 
-def register() -> None:
-    """Replaces the check of the device when the module is imported; that may take half a second."""
-    after_import.call({"torch.nn.attention.flex_attention": _change})
-
-
-def _change(flex_attention: types.ModuleType) -> None:
-    original = flex_attention._validate_device
-
+def _accepting_jax(original: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(original)
     def validate(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> None:
         if not isinstance(query, XLATensor2):
             original(query, key, value)
 
-    flex_attention._validate_device = validate
+    return validate
+
+
+PATCHES = (
+    Patch(
+        "torch.nn.attention.flex_attention",
+        "_validate_device",
+        "refuses devices that torch generates no kernels for",
+        _accepting_jax,
+    ),
+)

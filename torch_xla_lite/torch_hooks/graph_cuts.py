@@ -22,7 +22,8 @@ from typing import Any
 from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from .. import _XLAC, graph_breaks
+from .. import _XLAC
+from ..compiler import graph_breaks
 from ..startup import variables
 
 # More ops than a step of most models has, so that a graph seldom ends within a step.

@@ -20,7 +20,8 @@ import torch
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from .. import _XLAC
-from ..autoload import NAME
+from ..device.autoload import NAME
+from .patches import Patch
 
 Convert = Callable[[torch.Tensor], torch.Tensor]
 
@@ -119,3 +120,14 @@ def _refuse_gradient(place: torch.device) -> None:
         f"a parameter moved to {place} after the forward pass, so the backward pass cannot reach "
         "it.\nMove the module before the forward pass, or after the backward pass:  model.to(...)"
     )
+
+
+PATCHES = (
+    Patch(
+        "torch.nn.modules.module",
+        "Module._apply",
+        "makes new parameters where a module moves to another device",
+        lambda apply: keeping_parameters(getattr(apply, "replaced", apply)),  # Of autoload.py.
+    ),
+    Patch("torch", "Tensor.data", "refuses data of another device", moving_data),
+)

@@ -9,33 +9,18 @@ devices.
 """
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
 
-from ..tensor import XLATensor2
+from ..device.tensor import XLATensor2
+from .patches import Patch
 
 
-def register() -> None:
-    """Replaces `torch.library.opcheck`; what it needs is imported when it is called (1 s)."""
-    original = torch.library.opcheck
-
-    @functools.wraps(original)
-    def opcheck(*args: Any, **kwargs: Any) -> dict[str, str]:
-        _extend_checks()
-        return original(*args, **kwargs)
-
-    torch.library.opcheck = opcheck
-
-
-@functools.cache
-def _extend_checks() -> None:
-    from torch.testing._internal.optests import generate_tests
-
-    clone_input = generate_tests.clone_input
-    check_autograd = generate_tests.autograd_registration_check
-
+def _cloning(clone_input: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    @functools.wraps(clone_input)
     def clone(tensor: torch.Tensor) -> torch.Tensor:
         if not isinstance(tensor, XLATensor2):
             return clone_input(tensor)
@@ -43,14 +28,18 @@ def _extend_checks() -> None:
         copy = tensor.detach().clone(memory_format=torch.contiguous_format)
         return copy.requires_grad_(tensor.requires_grad)
 
+    return clone
+
+
+def _checking(check_autograd: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(check_autograd)
     def check(op: torch._ops.OpOverload, args: Any, kwargs: Any) -> None:
         if any(isinstance(leaf, XLATensor2) for leaf in pytree.arg_tree_leaves(*args, **kwargs)):
             _check_autograd_registration(op, args, kwargs)
         else:
             check_autograd(op, args, kwargs)
 
-    generate_tests.clone_input = clone
-    generate_tests.autograd_registration_check = check
+    return check
 
 
 def _check_autograd_registration(op: torch._ops.OpOverload, args: Any, kwargs: Any) -> None:
@@ -75,3 +64,20 @@ def _check_autograd_registration(op: torch._ops.OpOverload, args: Any, kwargs: A
             f"{op.name()}: an output requires a gradient, but the op has no autograd kernel.\n"
             "Register its gradient:  torch.library.register_autograd"
         )
+
+
+_CHECKS = "torch.testing._internal.optests.generate_tests"
+PATCHES = (
+    Patch(
+        _CHECKS,
+        "clone_input",
+        "reads the memory at the addresses of tensors, where those on jax have none",
+        _cloning,
+    ),
+    Patch(
+        _CHECKS,
+        "autograd_registration_check",
+        "knows the dispatch keys of CPU, CUDA and XPU alone",
+        _checking,
+    ),
+)

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from ..autoload import NAME
+from ..device.autoload import NAME
 from .patches import Patch
 
 

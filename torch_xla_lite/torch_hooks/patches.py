@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import sys
 import types
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from .. import after_import
+from . import after_import
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,19 +39,33 @@ class Patch:
     versions: str = "all"
 
 
-def apply(patches: Iterable[Patch]) -> None:
+# All that this process has: docs/architecture.md prints it.
+applied: list[Patch] = []
+
+
+def apply(*tables: Iterable[Patch]) -> None:
     """Makes all changes, now or as soon as their modules are imported."""
+    of_module: dict[str, list[Patch]] = {}
+    for patch in itertools.chain(*tables):
+        applied.append(patch)
+        of_module.setdefault(patch.module, []).append(patch)
+    after_import.call({name: functools.partial(_change, of_module[name]) for name in of_module})
+
+
+def _change(patches: list[Patch], module: types.ModuleType) -> None:
     for patch in patches:
-        after_import.call({patch.module: functools.partial(_apply, patch)})
+        _replace(patch, module)
 
 
-def _apply(patch: Patch, module: types.ModuleType) -> None:
+def _replace(patch: Patch, module: types.ModuleType) -> None:
     *path, name = patch.name.split(".")
     owner = functools.reduce(lambda found, part: getattr(found, part, None), path, module)
     original = getattr(owner, name, None)
     if original is None:
         return
     changed = patch.make(original)
+    if isinstance(changed, types.FunctionType):
+        changed.__doc__ = changed.__doc__ or original.__doc__
     if owner is not module:
         setattr(owner, name, changed)
         return

@@ -22,13 +22,15 @@ from __future__ import annotations
 import functools
 import math
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from .. import _XLAC
 from ..device import NAME
-from ..tensor import XLATensor2
+from ..device.tensor import XLATensor2
+from .patches import Patch
 
 # Attribute of a marked storage: the storage on jax, None before the first tensor is made from it.
 _ON_JAX = "_torch_xla_lite_storage"
@@ -41,16 +43,13 @@ _BEFORE_TORCH = 15
 def register() -> None:
     """Registers the device with torch's serialization."""
     torch.serialization.register_package(_BEFORE_TORCH, lambda storage: None, _mark)
-    original = torch._utils._rebuild_tensor
-    original_quantized = torch._utils._rebuild_qtensor
-    original_reduce = torch.Tensor._reduce_ex_internal
-    original_read = torch.UntypedStorage._set_from_file
-    original_write = torch.UntypedStorage._write_file
-    original_deepcopy = torch.Tensor.__deepcopy__
+    _send_values_to_processes()
 
+
+def _reducing(original: Callable[..., Any]) -> Callable[..., Any]:
     def _reduce_ex_internal(self: torch.Tensor, proto: int) -> Any:
         if not isinstance(self, XLATensor2) or isinstance(self, torch._subclasses.FakeTensor):
-            return original_reduce(self, proto)
+            return original(self, proto)
         torch.utils.hooks.warn_if_has_hooks(self)
         requires_grad = self.requires_grad
         if _XLAC.is_conjugate_view(self):
@@ -61,22 +60,40 @@ def register() -> None:
         layout = self.storage_offset(), tuple(self.size()), self.stride()
         return torch._utils._rebuild_tensor_v2, (storage, *layout, requires_grad, OrderedDict())
 
+    return _reduce_ex_internal
+
+
+def _sharing(original: Callable[..., Any]) -> Callable[..., Any]:
     def __deepcopy__(self: torch.Tensor, memo: dict[Any, Any]) -> Any:
         known = id(self) in memo
-        copied = original_deepcopy(self, memo)
+        copied = original(self, memo)
         # torch clones what has no memory of its own, and what was shared is not shared any more.
         if not known and type(copied) is torch.Tensor and isinstance(self, XLATensor2):
             _share_copy(self, copied, memo.setdefault(_ON_JAX, {}))
         return copied
 
-    def _write_file(self: torch.UntypedStorage, *args: Any) -> Any:
-        return original_write(self.cpu() if self.device.type == NAME else self, *args)
+    return __deepcopy__
 
+
+def _writing(original: Callable[..., Any]) -> Callable[..., Any]:
+    def _write_file(self: torch.UntypedStorage, *args: Any) -> Any:
+        return original(self.cpu() if self.device.type == NAME else self, *args)
+
+    return _write_file
+
+
+def _reading(original: Callable[..., Any]) -> Callable[..., Any]:
     def _set_from_file(self: torch.UntypedStorage, *args: Any) -> None:
         # The format before zip files stores the bytes after the tensors that need them.
-        original_read(self, *args)
+        original(self, *args)
         if getattr(self, _ON_JAX, None) is not None:
             getattr(self, _ON_JAX).copy_(self)
+
+    return _set_from_file
+
+
+def _rebuilding(original: Callable[..., Any]) -> Callable[..., Any]:
+    torch._weights_only_unpickler._get_allowed_globals.cache_clear()
 
     def _rebuild_tensor(storage: Any, storage_offset: int, size: Any, stride: Any) -> torch.Tensor:
         marked = storage._untyped_storage
@@ -92,20 +109,17 @@ def register() -> None:
             getattr(marked, _ON_JAX), storage_offset, size, stride
         )
 
-    @functools.wraps(original_quantized)  # Files name it.
+    return _rebuild_tensor
+
+
+def _refusing_quantized(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)  # Files name it.
     def _rebuild_qtensor(storage: Any, *args: Any) -> torch.Tensor:
         if hasattr(storage._untyped_storage, _ON_JAX):
             torch._empty_affine_quantized((), dtype=storage.dtype, device=NAME)  # Raises.
-        return original_quantized(storage, *args)
+        return original(storage, *args)
 
-    torch._utils._rebuild_tensor = _rebuild_tensor
-    torch._utils._rebuild_qtensor = _rebuild_qtensor
-    torch._weights_only_unpickler._get_allowed_globals.cache_clear()
-    torch.Tensor.__deepcopy__ = __deepcopy__  # type: ignore[method-assign]
-    torch.Tensor._reduce_ex_internal = _reduce_ex_internal  # type: ignore[method-assign]
-    torch.UntypedStorage._set_from_file = _set_from_file  # type: ignore[method-assign]
-    torch.UntypedStorage._write_file = _write_file  # type: ignore[method-assign]
-    _send_values_to_processes()
+    return _rebuild_qtensor
 
 
 def _send_values_to_processes() -> None:
@@ -169,3 +183,13 @@ def _mark(storage: Any, location: str) -> Any:
         return None
     setattr(storage, _ON_JAX, None)
     return storage
+
+
+PATCHES = (
+    Patch("torch", "Tensor._reduce_ex_internal", "saves no storage", _reducing),
+    Patch("torch", "Tensor.__deepcopy__", "clones: what was shared is shared no more", _sharing),
+    Patch("torch", "UntypedStorage._write_file", "reads the memory of a storage", _writing),
+    Patch("torch", "UntypedStorage._set_from_file", "writes the memory of a storage", _reading),
+    Patch("torch._utils", "_rebuild_tensor", "makes tensors of storages", _rebuilding),
+    Patch("torch._utils", "_rebuild_qtensor", "makes tensors of storages", _refusing_quantized),
+)

@@ -11,7 +11,7 @@ Their tensors are in C++, where torch changes what a tensor on jax does not expe
   a view of its storage by steps of its own (csrc/tensor/tensor_impl.h).
 
 So both are completed here. Until then the importer may not compare constants by their values
-(lowering/composites.py).
+(lowering/python_kernels/composites.py).
 """
 
 from __future__ import annotations
@@ -24,14 +24,8 @@ import torch
 from torch.utils import _pytree
 
 from .. import _XLAC
-from ..tensor import XLATensor2
-
-
-def register() -> None:
-    """Completes what torch moves and imports."""
-    torch.jit.ScriptModule._apply = _apply  # type: ignore[method-assign]
-    for name in ("import_ir_module", "import_ir_module_from_buffer"):
-        setattr(torch._C, name, _completing(getattr(torch._C, name)))
+from ..device.tensor import XLATensor2
+from .patches import Patch
 
 
 def _apply(
@@ -108,3 +102,17 @@ def _constants(graph: torch._C.Graph) -> Iterator[Any]:
         yield node.output().toIValue()
     for node in graph.findAllNodes("prim::fork"):
         yield from _constants(node.g("Subgraph"))
+
+
+PATCHES = (
+    Patch(
+        "torch.jit",
+        "ScriptModule._apply",
+        "changes the parameters of Python alone",
+        lambda apply: _apply,
+    ),
+    *(
+        Patch("torch._C", name, "sets sizes and strides, which views on jax ignore", _completing)
+        for name in ("import_ir_module", "import_ir_module_from_buffer")
+    ),
+)

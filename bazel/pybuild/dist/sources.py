@@ -14,7 +14,7 @@ PACKAGE = "torch_xla_lite"
 # An entry point of torch calls this module, which must not import the package. So it is installed
 # beside the package; the file in the tree follows.
 AUTOLOAD = "torch_xla_lite_autoload.py"
-AUTOLOAD_SOURCE = f"{PACKAGE}/autoload.py"
+AUTOLOAD_SOURCE = f"{PACKAGE}/device/autoload.py"
 
 _FOLDERS = ("bazel", "docs", "scripts", "test", "third_party", PACKAGE)
 

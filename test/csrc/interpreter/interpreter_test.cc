@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "test/csrc/dispatch/dispatch_test_base.h"
+#include "test/csrc/record/recorder_test_base.h"
 #include "torch_xla_lite/csrc/ir/graph.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
 #include "torch_xla_lite/csrc/tensor/tensor_impl.h"
@@ -16,11 +16,11 @@
 namespace torch_xla_lite::interpreter {
 namespace {
 
-using dispatch::Iota;
-using dispatch::Upload;
+using record::Iota;
+using record::Upload;
 
 // The results are those of recorded ops, which the fixture computes by an interpreter.
-class InterpreterTest : public dispatch::DispatchTest {
+class InterpreterTest : public record::RecorderTest {
  protected:
   // The ops of the graph of a tensor that run their lowering.
   static std::vector<std::string> Lowered(const at::Tensor& tensor) {

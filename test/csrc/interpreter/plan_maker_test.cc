@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "test/csrc/dispatch/dispatch_test_base.h"
+#include "test/csrc/record/recorder_test_base.h"
 #include "torch_xla_lite/csrc/interpreter/interpreter.h"
 #include "torch_xla_lite/csrc/ir/graph.h"
 #include "torch_xla_lite/csrc/tensor/tensor_impl.h"
@@ -15,10 +15,10 @@
 namespace torch_xla_lite::interpreter {
 namespace {
 
-using dispatch::Iota;
-using dispatch::Upload;
+using record::Iota;
+using record::Upload;
 
-class PlanMakerTest : public dispatch::DispatchTest {
+class PlanMakerTest : public record::RecorderTest {
  protected:
   struct Planned {
     std::unique_ptr<Plan> plan;

@@ -33,11 +33,11 @@
 #include <utility>
 #include <vector>
 
+#include "torch_xla_lite/csrc/aten/aten_call.h"
+#include "torch_xla_lite/csrc/aten/kernel_keys.h"
 #include "torch_xla_lite/csrc/ffi/buffer.h"
 #include "torch_xla_lite/csrc/ffi/parts.h"
 #include "torch_xla_lite/csrc/ffi/threads.h"
-#include "torch_xla_lite/csrc/ops/aten_call.h"
-#include "torch_xla_lite/csrc/ops/kernel_keys.h"
 #include "torch_xla_lite/csrc/ops/op_name.h"
 #include "torch_xla_lite/csrc/tensor/host_view.h"
 
@@ -51,7 +51,7 @@ struct CallState {
   static xffi::TypeId id;
   static const xffi::TypeInfo info;
 
-  dispatch::AtenCall call;
+  aten::AtenCall call;
   int64_t step;
   size_t work_per_byte;
   std::string batched;
@@ -87,7 +87,7 @@ xffi::ErrorOr<std::unique_ptr<CallState>> Instantiate(std::string_view op, int64
   try {
     const auto* first = reinterpret_cast<const uint64_t*>(words.begin());
     return std::make_unique<CallState>(
-        CallState{dispatch::AtenCall(op, std::span(first, words.size()), defined), step,
+        CallState{aten::AtenCall(op, std::span(first, words.size()), defined), step,
                   static_cast<size_t>(work_per_byte), std::string(batched)});
   } catch (const std::exception& error) {
     return xffi::Unexpected(Failure(op, step, error));
@@ -144,7 +144,7 @@ class Execution {
 
   const CallState& state_;
   Tensors operands_;
-  c10::SmallVector<dispatch::ScalarView, 4> scalars_;
+  c10::SmallVector<ops::ScalarView, 4> scalars_;
   Tensors outputs_;
   size_t work_ = 0;
 };
@@ -152,7 +152,7 @@ class Execution {
 Execution::Execution(const CallState& state, xffi::RemainingArgs arguments,
                      xffi::RemainingRets results)
     : state_(state) {
-  const dispatch::CallPlan& plan = state.call.plan();
+  const ops::CallPlan& plan = state.call.plan();
   const size_t operand_count = plan.operand_count();
   TORCH_CHECK(arguments.size() == operand_count + plan.scalar_count(), "expects ", operand_count,
               " operands and ", plan.scalar_count(), " runtime scalars, got ", arguments.size(),
@@ -218,7 +218,7 @@ void Execution::RunDivided(size_t count, xffi::ThreadPool& pool) {
   };
   RunParts(
       count, [&](auto task) { pool.Schedule(std::move(task)); }, run);
-  const dispatch::KernelKeysGuard keys;
+  const aten::KernelKeysGuard keys;
   const SerialBelow serial(0);
   for (size_t i = 0; i < outputs_.size(); ++i) {
     if (IsBatched(operands_.size() + i)) continue;
@@ -232,7 +232,7 @@ xffi::Error Execute(CallState* state, xffi::ThreadPool pool, xffi::RemainingArgs
     Execution(*state, arguments, results).Run(pool);
     return xffi::Error::Success();
   } catch (const std::exception& error) {
-    return Failure(dispatch::FullName(state->call.op().operator_name()), state->step, error);
+    return Failure(ops::FullName(state->call.op().operator_name()), state->step, error);
   }
 }
 

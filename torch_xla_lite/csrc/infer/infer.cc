@@ -22,7 +22,7 @@
 #include "torch_xla_lite/csrc/runtime/runtime.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
 
-namespace torch_xla_lite::dispatch {
+namespace torch_xla_lite::infer {
 namespace {
 
 using tensor::Layout;
@@ -41,16 +41,16 @@ at::Tensor MetaOf(const at::Tensor& tensor, bool with_strides) {
 torch::jit::Stack MetaOf(c10::ArrayRef<c10::IValue> arguments, bool with_strides) {
   torch::jit::Stack stack;
   for (const c10::IValue& argument : arguments) {
-    stack.push_back(MapArgument(argument, c10::Device(c10::kMeta), [&](const at::Tensor& tensor) {
-      return MetaOf(tensor, with_strides);
-    }));
+    stack.push_back(
+        ops::MapArgument(argument, c10::Device(c10::kMeta),
+                         [&](const at::Tensor& tensor) { return MetaOf(tensor, with_strides); }));
   }
   return stack;
 }
 
 // Their meta functions refuse numbers on the CPU, and do not read them. The CPU's kernels decide
 // about complex ones.
-void PutNumberOnMeta(const OpInfo& info, torch::jit::Stack* stack) {
+void PutNumberOnMeta(const ops::OpInfo& info, torch::jit::Stack* stack) {
   if (info.name != "aten::masked_fill.Tensor" && info.name != "aten::index_fill.int_Tensor") return;
   const at::Tensor value = stack->back().toTensor();
   if (!value.device().is_cpu() || c10::isComplexType(value.scalar_type())) return;
@@ -58,9 +58,9 @@ void PutNumberOnMeta(const OpInfo& info, torch::jit::Stack* stack) {
 }
 
 // Calls the op on meta tensors and leaves its results on the stack. Returns the written arguments.
-std::vector<c10::IValue> RunOnMeta(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
+std::vector<c10::IValue> RunOnMeta(const ops::OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
                                    torch::jit::Stack* stack) {
-  if (info.kind == OpInfo::Kind::kInplaceView && info.name == "aten::t") {
+  if (info.kind == ops::OpInfo::Kind::kInplaceView && info.name == "aten::t") {
     // Its meta function, in Python, has an assertion instead.
     const int64_t dims = arguments[0].toTensor().dim();
     TORCH_CHECK(dims <= 2, "t_() expects a tensor with <= 2 dimensions, but self is ", dims, "D");
@@ -86,12 +86,12 @@ bool IsWider(const c10::IValue& value, c10::ScalarType dtype) {
 }
 
 // The results of the functional form of an op that writes to arguments. Empty if it has none.
-torch::jit::Stack FunctionalResults(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
-  const auto functional = FindOp(info.name);
+torch::jit::Stack FunctionalResults(const ops::OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
+  const auto functional = ops::FindOp(info.name);
   if (!functional || functional->schema().is_mutable()) return {};
   torch::jit::Stack stack;
   for (size_t i = 0; i < arguments.size(); ++i) {
-    if (info.arguments[i].role != OpInfo::Role::kOut) stack.push_back(arguments[i]);
+    if (info.arguments[i].role != ops::OpInfo::Role::kOut) stack.push_back(arguments[i]);
   }
   stack = MetaOf(stack, /*with_strides=*/false);
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
@@ -101,7 +101,7 @@ torch::jit::Stack FunctionalResults(const OpInfo& info, c10::ArrayRef<c10::IValu
 
 // Whether an op in place has a result that torch does not write to its first argument, of another
 // dtype. The meta functions of some ops write it.
-bool IsTooWide(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
+bool IsTooWide(const ops::OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
   if (info.has_out || info.mutated != std::vector<int>{0}) return false;
   const c10::IValue self = arguments[0].isList() ? arguments[0].toListRef()[0] : arguments[0];
   const c10::ScalarType dtype = self.toTensor().scalar_type();
@@ -114,7 +114,7 @@ bool IsTooWide(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
   return !results.empty() && IsWider(results[0], dtype);
 }
 
-bool IsPointwise(const OpInfo& info) {
+bool IsPointwise(const ops::OpInfo& info) {
   return info.op.hasTag(at::Tag::pointwise) || info.name.starts_with("aten::floor_divide");
 }
 
@@ -131,7 +131,7 @@ bool MayPromote(const c10::IValue& operand, const at::Tensor& self) {
 // Whether an op computes in another dtype than that of an argument to which it writes its results.
 // For ops that are not pointwise, only out= arguments show this: others compute in the dtype of
 // `self`.
-bool WritesOtherDtype(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
+bool WritesOtherDtype(const ops::OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
   if (!info.has_out) {
     if (!IsPointwise(info) || info.mutated != std::vector<int>{0} || !arguments[0].isTensor())
       return false;
@@ -152,7 +152,7 @@ bool WritesOtherDtype(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) 
 
 // Whether an op in place does not fit what it writes to. torch's meta functions in Python resize
 // that.
-bool Resizes(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
+bool Resizes(const ops::OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
              c10::ArrayRef<c10::IValue> mutated) {
   if (info.has_out || info.IsView()) return false;
   for (size_t i = 0; i < mutated.size(); ++i) {
@@ -164,7 +164,7 @@ bool Resizes(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
 }
 
 // Whether the result is all zeros, as uninitialised memory is here (lowering/factories.py).
-bool GivesZeros(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
+bool GivesZeros(const ops::OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
   if (info.facts->zeros) return true;
   if (info.name != "aten::full" && info.name != "aten::full_like") return false;
   const c10::Scalar value = arguments[1].toScalar();
@@ -172,7 +172,7 @@ bool GivesZeros(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
 }
 
 // torch's meta functions give quantized tensors other dtypes.
-void CheckDtypes(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
+void CheckDtypes(const ops::OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
   for (size_t i = 0; i < arguments.size(); ++i) {
     c10::TypePtr type = info.op.schema().arguments()[i].real_type();
     if (const auto optional = type->cast<c10::OptionalType>()) type = optional->getElementType();
@@ -182,12 +182,12 @@ void CheckDtypes(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
 }
 
 // Keeps the shapes that the words of the call refer to.
-void KeepShapes(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, const Call& call,
-                OpSignature* signature) {
+void KeepShapes(const ops::OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
+                const ops::Call& call, OpSignature* signature) {
   for (const tensor::XTensorImpl* operand : call.operands) signature->Keep(operand->shape());
   for (const int i : info.mutated) {
-    if (info.arguments[i].role != OpInfo::Role::kOut) continue;
-    ForEachTensor(arguments[i], [&](const at::Tensor& out) {
+    if (info.arguments[i].role != ops::OpInfo::Role::kOut) continue;
+    ops::ForEachTensor(arguments[i], [&](const at::Tensor& out) {
       const auto* impl = out.defined() ? tensor::XTensorImpl::From(out) : nullptr;
       if (impl != nullptr) signature->Keep(impl->shape());
     });
@@ -196,7 +196,7 @@ void KeepShapes(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, const 
 
 class Outputs {
  public:
-  Outputs(const OpInfo& info, const Call& call, OpSignature* signature)
+  Outputs(const ops::OpInfo& info, const ops::Call& call, OpSignature* signature)
       : info_(info), call_(call), signature_(*signature) {}
 
   void Add(const c10::IValue& result) {
@@ -226,14 +226,14 @@ class Outputs {
     signature_.layouts.push_back(std::move(layout));
   }
 
-  const OpInfo& info_;
-  const Call& call_;
+  const ops::OpInfo& info_;
+  const ops::Call& call_;
   OpSignature& signature_;
 };
 
 // Whether a batch norm is in evaluation, where torch's CPU kernels save no statistics. Its meta
 // functions say so only for tensors on the CPU.
-bool SavesNoStatistics(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
+bool SavesNoStatistics(const ops::OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
   if (info.name == "aten::_native_batch_norm_legit_no_training") return true;
   if (info.name != "aten::native_batch_norm" && !info.name.starts_with("aten::_native_batch_norm"))
     return false;
@@ -245,8 +245,8 @@ bool SavesNoStatistics(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments)
 
 }  // namespace
 
-ir::Ref<OpSignature> Infer(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
-                           const Call& call) {
+ir::Ref<OpSignature> Infer(const ops::OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
+                           const ops::Call& call) {
   CheckDtypes(info, arguments);
   auto signature = ir::MakeRef<OpSignature>(
       info.name, std::vector<uint64_t>(call.words.begin(), call.words.end()),
@@ -292,7 +292,7 @@ ir::Ref<OpSignature> Infer(const OpInfo& info, c10::ArrayRef<c10::IValue> argume
   return signature;
 }
 
-void CheckCall(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
+void CheckCall(const ops::OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
   torch::jit::Stack stack;
   try {
     RunOnMeta(info, arguments, &stack);
@@ -305,4 +305,4 @@ void CheckCall(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
   }
 }
 
-}  // namespace torch_xla_lite::dispatch
+}  // namespace torch_xla_lite::infer

@@ -15,14 +15,14 @@
 #include "torch_xla_lite/csrc/ops/op_info.h"
 #include "torch_xla_lite/csrc/tensor/op_signature.h"
 
-namespace torch_xla_lite::dispatch {
+namespace torch_xla_lite::infer {
 
-ir::Ref<tensor::OpSignature> Infer(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
-                                   const Call& call);
+ir::Ref<tensor::OpSignature> Infer(const ops::OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
+                                   const ops::Call& call);
 
 // Raises torch's error for an invalid call, as far as its meta kernel knows.
-void CheckCall(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments);
+void CheckCall(const ops::OpInfo& info, c10::ArrayRef<c10::IValue> arguments);
 
-}  // namespace torch_xla_lite::dispatch
+}  // namespace torch_xla_lite::infer
 
 #endif  // TORCH_XLA_LITE_CSRC_INFER_INFER_H_

@@ -18,7 +18,7 @@
 
 #include "torch_xla_lite/csrc/ops/op_name.h"
 
-namespace torch_xla_lite::dispatch {
+namespace torch_xla_lite::infer {
 namespace {
 
 using torch::jit::Stack;
@@ -73,7 +73,7 @@ class Adapted {
   enum class Fit : uint8_t { kNone, kConverts, kSame };
 
   explicit Adapted(const MetaFunction& function)
-      : op_(*FindOp(function.op)), kernel_(function.kernel()) {}
+      : op_(*ops::FindOp(function.op)), kernel_(function.kernel()) {}
 
   Fit FitOf(c10::ArrayRef<c10::Argument> given, bool takes_items) const;
 
@@ -151,4 +151,4 @@ bool CallMetaFunction(const c10::OperatorHandle& op, Stack* stack) {
   return true;
 }
 
-}  // namespace torch_xla_lite::dispatch
+}  // namespace torch_xla_lite::infer

@@ -11,7 +11,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
 
-namespace torch_xla_lite::dispatch {
+namespace torch_xla_lite::infer {
 
 // Replaces the arguments of the functional op on the stack, on meta or numbers on the CPU, by its
 // results on meta. False, and the stack is as it was, if the op has no such function, is none
@@ -19,6 +19,6 @@ namespace torch_xla_lite::dispatch {
 // an item has one (aten::_foreach_add.List). Raises torch's error for a wrong call.
 bool CallMetaFunction(const c10::OperatorHandle& op, torch::jit::Stack* stack);
 
-}  // namespace torch_xla_lite::dispatch
+}  // namespace torch_xla_lite::infer
 
 #endif  // TORCH_XLA_LITE_CSRC_INFER_META_FUNCTION_H_

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string_view>
 
-namespace torch_xla_lite::dispatch {
+namespace torch_xla_lite::infer {
 namespace {
 
 // A Scalar, or the tensor on the CPU that torch makes of a Python number.
@@ -76,7 +76,8 @@ bool IsZero(c10::ScalarType dtype, const c10::IValue& value) {
 
 }  // namespace
 
-bool NumbersFit(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, c10::ScalarType dtype) {
+bool NumbersFit(const ops::OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
+                c10::ScalarType dtype) {
   const bool held =
       std::ranges::all_of(info.ranged_numbers, [&](int i) { return AllHeld(dtype, arguments[i]); });
   const std::string_view divided = info.facts->divides;
@@ -86,4 +87,4 @@ bool NumbersFit(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, c10::S
   return held && !IsZero(dtype, arguments[1]);
 }
 
-}  // namespace torch_xla_lite::dispatch
+}  // namespace torch_xla_lite::infer

@@ -13,11 +13,12 @@
 
 #include "torch_xla_lite/csrc/ops/op_info.h"
 
-namespace torch_xla_lite::dispatch {
+namespace torch_xla_lite::infer {
 
 // Whether the numbers among the arguments have a meaning in `dtype`, that of the first result.
-bool NumbersFit(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, c10::ScalarType dtype);
+bool NumbersFit(const ops::OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
+                c10::ScalarType dtype);
 
-}  // namespace torch_xla_lite::dispatch
+}  // namespace torch_xla_lite::infer
 
 #endif  // TORCH_XLA_LITE_CSRC_INFER_NUMBERS_H_

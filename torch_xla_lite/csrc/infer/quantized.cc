@@ -2,7 +2,7 @@
 
 #include <c10/util/Exception.h>
 
-namespace torch_xla_lite::dispatch {
+namespace torch_xla_lite::infer {
 
 void CheckNotQuantized(c10::ScalarType dtype, std::string_view op) {
   TORCH_CHECK_NOT_IMPLEMENTED(
@@ -14,4 +14,4 @@ void RefuseQuantized(const c10::OperatorHandle& op, torch::jit::Stack*) {
   CheckNotQuantized(c10::ScalarType::QInt8, op.operator_name().name);
 }
 
-}  // namespace torch_xla_lite::dispatch
+}  // namespace torch_xla_lite::infer

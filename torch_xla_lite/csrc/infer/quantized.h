@@ -13,7 +13,7 @@
 
 #include <string_view>
 
-namespace torch_xla_lite::dispatch {
+namespace torch_xla_lite::infer {
 
 // Throws c10::NotImplementedError, naming the op, for a dtype of quantized tensors.
 void CheckNotQuantized(c10::ScalarType dtype, std::string_view op);
@@ -21,6 +21,6 @@ void CheckNotQuantized(c10::ScalarType dtype, std::string_view op);
 // The kernel of all ops of quantized tensors: throws this error.
 void RefuseQuantized(const c10::OperatorHandle& op, torch::jit::Stack* stack);
 
-}  // namespace torch_xla_lite::dispatch
+}  // namespace torch_xla_lite::infer
 
 #endif  // TORCH_XLA_LITE_CSRC_INFER_QUANTIZED_H_

@@ -19,16 +19,16 @@
 #include "torch_xla_lite/csrc/ops/op_name.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
 
-namespace torch_xla_lite::dispatch {
+namespace torch_xla_lite::infer {
 namespace {
 
 using Arguments = c10::ArrayRef<c10::IValue>;
 
 // Whether the tensors that have to have one dtype do. One that is missing may have any.
-bool HaveOneDtype(const OpInfo& info, Arguments arguments) {
+bool HaveOneDtype(const ops::OpInfo& info, Arguments arguments) {
   auto dtype = c10::ScalarType::Undefined;
   for (size_t i = 0; i < arguments.size(); ++i) {
-    if (!HasWord(info.facts->one_dtype, info.op.schema().arguments()[i].name())) continue;
+    if (!ops::HasWord(info.facts->one_dtype, info.op.schema().arguments()[i].name())) continue;
     if (!arguments[i].isTensor() || !arguments[i].toTensor().defined()) continue;
     const c10::ScalarType own = arguments[i].toTensor().scalar_type();
     if (dtype != c10::ScalarType::Undefined && own != dtype) return false;
@@ -72,13 +72,13 @@ bool IsRange(const Limits& limits, int64_t low, int64_t high) {
          limits.Contain(static_cast<double>(high - 1));
 }
 
-bool HasBadInterval(const OpInfo&, Arguments arguments, const Limits& limits) {
+bool HasBadInterval(const ops::OpInfo&, Arguments arguments, const Limits& limits) {
   const double from = arguments[1].toDouble(), to = arguments[2].toDouble();
   return !(from <= to && limits.Contain(from) && limits.Contain(to) && limits.Contain(to - from));
 }
 
 // Integers from `low` or `from`, 0 if there is no such argument, to `high` or `to`.
-bool HasEmptyRange(const OpInfo& info, Arguments arguments, const Limits& limits) {
+bool HasEmptyRange(const ops::OpInfo& info, Arguments arguments, const Limits& limits) {
   int64_t low = 0;
   std::optional<int64_t> high;
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -89,19 +89,19 @@ bool HasEmptyRange(const OpInfo& info, Arguments arguments, const Limits& limits
   return high && !IsRange(limits, low, *high);
 }
 
-bool HasInexactNumbers(const OpInfo&, Arguments arguments, const Limits& limits) {
+bool HasInexactNumbers(const ops::OpInfo&, Arguments arguments, const Limits& limits) {
   // torch allows one more than the integers that are exact in a dtype of floats.
   return arguments[0].toInt() - 1 > limits.exact;
 }
 
 // Most meta functions check that a dimension is one of the tensor.
-bool HasForeignDim(const OpInfo&, Arguments arguments, const Limits&) {
+bool HasForeignDim(const ops::OpInfo&, Arguments arguments, const Limits&) {
   const int64_t count = std::max<int64_t>(arguments[0].toTensor().dim(), 1);
   const int64_t dim = arguments[1].toInt();
   return dim < -count || dim >= count;
 }
 
-bool HasBadOrder(const OpInfo&, Arguments arguments, const Limits&) {
+bool HasBadOrder(const ops::OpInfo&, Arguments arguments, const Limits&) {
   return arguments[1].toInt() < 1;
 }
 
@@ -124,7 +124,7 @@ bool IsPaddedTooFar(Arguments arguments) {
 }
 
 // (input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
-bool IsMisfitConvolution(const OpInfo&, Arguments arguments, const Limits&) {
+bool IsMisfitConvolution(const ops::OpInfo&, Arguments arguments, const Limits&) {
   const at::Tensor &input = arguments[0].toTensor(), &weight = arguments[1].toTensor();
   const int64_t dims = weight.dim() - 2, groups = arguments[8].toInt();
   if (dims < 1 || input.dim() != weight.dim() || groups < 1 || weight.numel() == 0) return true;
@@ -145,14 +145,14 @@ bool IsMisfitConvolution(const OpInfo&, Arguments arguments, const Limits&) {
                            c10::isIntegralType(input.scalar_type(), /*includeBool=*/true));
 }
 
-bool HasComplex(const OpInfo&, Arguments arguments, const Limits&) {
+bool HasComplex(const ops::OpInfo&, Arguments arguments, const Limits&) {
   return std::ranges::any_of(arguments, [](const c10::IValue& argument) {
     return argument.isTensor() ? argument.toTensor().is_complex() : argument.isComplexDouble();
   });
 }
 
 // (self, indices, ...)
-bool HasMisfitIndices(const OpInfo&, Arguments arguments, const Limits&) {
+bool HasMisfitIndices(const ops::OpInfo&, Arguments arguments, const Limits&) {
   const at::Tensor& self = arguments[0].toTensor();
   int64_t dim = 0;
   bool selects_of_nothing = false, selects_nothing = false, has_mask = false;
@@ -177,46 +177,46 @@ bool HasMisfitIndices(const OpInfo&, Arguments arguments, const Limits&) {
 }
 
 // (self, index, source, ...)
-bool HasMisfitPlaces(const OpInfo&, Arguments arguments, const Limits&) {
+bool HasMisfitPlaces(const ops::OpInfo&, Arguments arguments, const Limits&) {
   const int64_t places = arguments[1].toTensor().numel();
   return arguments[2].toTensor().numel() != places ||
          (places != 0 && arguments[0].toTensor().numel() == 0);
 }
 
 // (self, dim, index, value)
-bool HasNarrowIndex(const OpInfo&, Arguments arguments, const Limits&) {
+bool HasNarrowIndex(const ops::OpInfo&, Arguments arguments, const Limits&) {
   return arguments[2].toTensor().scalar_type() != at::kLong;
 }
 
 // (self, target, ...). Some kernels take uint8, too.
 template <bool kTakesBytes>
-bool HasNarrowClasses(const OpInfo&, Arguments arguments, const Limits&) {
+bool HasNarrowClasses(const ops::OpInfo&, Arguments arguments, const Limits&) {
   const c10::ScalarType target = arguments[1].toTensor().scalar_type();
   return target != at::kLong && !(kTakesBytes && target == at::kByte);
 }
 
 // (self, kernel_size, dilation, padding, stride)
-bool HasNegativePadding(const OpInfo&, Arguments arguments, const Limits&) {
+bool HasNegativePadding(const ops::OpInfo&, Arguments arguments, const Limits&) {
   const auto padding = arguments[3].toDimVector();
   return std::ranges::any_of(padding, [](int64_t size) { return size < 0; });
 }
 
-bool HasNonBoolMask(const OpInfo&, Arguments arguments, const Limits&) {
+bool HasNonBoolMask(const ops::OpInfo&, Arguments arguments, const Limits&) {
   return arguments[1].toTensor().scalar_type() != at::kBool;
 }
 
-bool HasBoundaryMatrix(const OpInfo&, Arguments arguments, const Limits&) {
+bool HasBoundaryMatrix(const ops::OpInfo&, Arguments arguments, const Limits&) {
   return arguments[1].toTensor().dim() != 1;
 }
 
 // Whether parameters that have the dtype of the input have another one. Those of halves may be
 // float32.
-bool HasMixedDtypes(const OpInfo& info, Arguments arguments) {
+bool HasMixedDtypes(const ops::OpInfo& info, Arguments arguments) {
   if (info.facts->dtype_of_input.empty()) return false;
   const c10::ScalarType input = arguments[0].toTensor().scalar_type();
   bool all_same = true, all_floats = true;
   for (size_t i = 0; i < arguments.size(); ++i) {
-    if (!HasWord(info.facts->dtype_of_input, info.op.schema().arguments()[i].name())) continue;
+    if (!ops::HasWord(info.facts->dtype_of_input, info.op.schema().arguments()[i].name())) continue;
     if (!arguments[i].isTensor() || !arguments[i].toTensor().defined()) continue;
     const c10::ScalarType own = arguments[i].toTensor().scalar_type();
     all_same &= own == input;
@@ -226,7 +226,7 @@ bool HasMixedDtypes(const OpInfo& info, Arguments arguments) {
 }
 
 // (self, mat1, mat2, ...). The sum is broadcast.
-bool HasMisfitAddend(const OpInfo&, Arguments arguments, const Limits&) {
+bool HasMisfitAddend(const ops::OpInfo&, Arguments arguments, const Limits&) {
   const at::Tensor &self = arguments[0].toTensor(), &left = arguments[1].toTensor();
   const std::array sizes = {left.size(0), arguments[2].toTensor().size(1)};
   const auto fits = [&](int64_t dim) {
@@ -236,35 +236,35 @@ bool HasMisfitAddend(const OpInfo&, Arguments arguments, const Limits&) {
 }
 
 // (self, dim, half_to_float): on CUDA only.
-bool HasWiderResult(const OpInfo&, Arguments arguments, const Limits&) {
+bool HasWiderResult(const ops::OpInfo&, Arguments arguments, const Limits&) {
   return arguments[2].toBool();
 }
 
 // (.., self, approximate, optional out)
-bool HasUnknownApproximation(const OpInfo& info, Arguments arguments, const Limits&) {
+bool HasUnknownApproximation(const ops::OpInfo& info, Arguments arguments, const Limits&) {
   const auto place = *info.op.schema().argumentIndexWithName("approximate");
   const std::string_view form = arguments[place].toStringView();
   return form != "none" && form != "tanh";
 }
 
 // (self, other, ...)
-bool HasNoFloats(const OpInfo&, Arguments arguments, const Limits&) {
+bool HasNoFloats(const ops::OpInfo&, Arguments arguments, const Limits&) {
   return !c10::isFloatingType(c10::promoteTypes(arguments[0].toTensor().scalar_type(),
                                                 arguments[1].toTensor().scalar_type()));
 }
 
 // (self, target, reduction, delta)
-bool HasBadDelta(const OpInfo&, Arguments arguments, const Limits&) {
+bool HasBadDelta(const ops::OpInfo&, Arguments arguments, const Limits&) {
   return !(arguments[3].toDouble() > 0);
 }
 
-bool HasNoProbability(const OpInfo&, Arguments arguments, const Limits&) {
+bool HasNoProbability(const ops::OpInfo&, Arguments arguments, const Limits&) {
   const double p = arguments[1].toDouble();
   return !(p >= 0 && p <= 1);
 }
 
 // (input, p, train)
-bool HasBadDropout(const OpInfo& info, Arguments arguments, const Limits& limits) {
+bool HasBadDropout(const ops::OpInfo& info, Arguments arguments, const Limits& limits) {
   if (arguments[2].isBool() && !arguments[2].toBool()) return false;
   const c10::ScalarType input = arguments[0].toTensor().scalar_type();
   return HasNoProbability(info, arguments, limits) ||
@@ -272,7 +272,7 @@ bool HasBadDropout(const OpInfo& info, Arguments arguments, const Limits& limits
 }
 
 // (self, p)
-bool HasMisfitProbabilities(const OpInfo&, Arguments arguments, const Limits&) {
+bool HasMisfitProbabilities(const ops::OpInfo&, Arguments arguments, const Limits&) {
   const at::Tensor &self = arguments[0].toTensor(), &p = arguments[1].toTensor();
   const auto fits = [](int64_t own, int64_t wanted) { return own == wanted || own == 1; };
   return !c10::isFloatingType(p.scalar_type()) || p.dim() > self.dim() ||
@@ -280,7 +280,7 @@ bool HasMisfitProbabilities(const OpInfo&, Arguments arguments, const Limits&) {
 }
 
 // (count, prob). torch's meta function does not broadcast them.
-bool HasMisfitTrials(const OpInfo& info, Arguments arguments, const Limits&) {
+bool HasMisfitTrials(const ops::OpInfo& info, Arguments arguments, const Limits&) {
   const auto count = arguments[0].toTensor().sizes(), prob = arguments[1].toTensor().sizes();
   if (info.has_out) return count != prob;
   const auto fits = [](int64_t a, int64_t b) { return a == b || a == 1 || b == 1; };
@@ -289,12 +289,12 @@ bool HasMisfitTrials(const OpInfo& info, Arguments arguments, const Limits&) {
 }
 
 // (self, noise, ...)
-bool HasMisfitNoise(const OpInfo&, Arguments arguments, const Limits&) {
+bool HasMisfitNoise(const ops::OpInfo&, Arguments arguments, const Limits&) {
   return arguments[0].toTensor().sizes() != arguments[1].toTensor().sizes();
 }
 
 // (self, num_classes)
-bool HasNoClasses(const OpInfo&, Arguments arguments, const Limits&) {
+bool HasNoClasses(const ops::OpInfo&, Arguments arguments, const Limits&) {
   return arguments[1].toInt() < 1;
 }
 
@@ -305,7 +305,7 @@ int64_t DimOf(const at::Tensor& tensor, const c10::IValue& value) {
 }
 
 // (self, src, dim, index)
-bool HasMisfitRow(const OpInfo&, Arguments arguments, const Limits&) {
+bool HasMisfitRow(const ops::OpInfo&, Arguments arguments, const Limits&) {
   const at::Tensor& self = arguments[0].toTensor();
   const int64_t dim = DimOf(self, arguments[2]), index = arguments[3].toInt();
   if (dim < 0 || index < -self.size(dim) || index >= self.size(dim)) return true;
@@ -315,12 +315,12 @@ bool HasMisfitRow(const OpInfo&, Arguments arguments, const Limits&) {
 }
 
 // (self, src, dim, start, end, step)
-bool HasForeignSlice(const OpInfo&, Arguments arguments, const Limits&) {
+bool HasForeignSlice(const ops::OpInfo&, Arguments arguments, const Limits&) {
   return DimOf(arguments[0].toTensor(), arguments[2]) < 0;
 }
 
 // (self, src, offset, dim1, dim2)
-bool HasMisfitDiagonal(const OpInfo&, Arguments arguments, const Limits&) {
+bool HasMisfitDiagonal(const ops::OpInfo&, Arguments arguments, const Limits&) {
   const at::Tensor& self = arguments[0].toTensor();
   const int64_t offset = arguments[2].toInt();
   const int64_t dim1 = DimOf(self, arguments[3]), dim2 = DimOf(self, arguments[4]);
@@ -335,30 +335,30 @@ bool HasMisfitDiagonal(const OpInfo&, Arguments arguments, const Limits&) {
 }
 
 // (self, dim, ...). A dimension without elements has no largest and no middle one.
-bool HasEmptyDim(const OpInfo&, Arguments arguments, const Limits&) {
+bool HasEmptyDim(const ops::OpInfo&, Arguments arguments, const Limits&) {
   const at::Tensor& self = arguments[0].toTensor();
   const int64_t dim = DimOf(self, arguments[1]);
   return dim >= 0 && self.size(dim) == 0;
 }
 
-bool HasNoElements(const OpInfo&, Arguments arguments, const Limits&) {
+bool HasNoElements(const ops::OpInfo&, Arguments arguments, const Limits&) {
   return arguments[0].toTensor().numel() == 0;
 }
 
 // (self, dim, index). A 0-d tensor has no dimension to index; its kernel decides.
-bool HasMisfitSelection(const OpInfo& info, Arguments arguments, const Limits& limits) {
+bool HasMisfitSelection(const ops::OpInfo& info, Arguments arguments, const Limits& limits) {
   const bool selects = arguments[2].toTensor().numel() > 0;
   return arguments[0].toTensor().dim() == 0 || (selects && HasEmptyDim(info, arguments, limits));
 }
 
 // (weight, indices, ...)
-bool HasEmptyTable(const OpInfo&, Arguments arguments, const Limits&) {
+bool HasEmptyTable(const ops::OpInfo&, Arguments arguments, const Limits&) {
   const at::Tensor& weight = arguments[0].toTensor();
   return weight.dim() > 0 && weight.size(0) == 0 && arguments[1].toTensor().numel() > 0;
 }
 
 // (data, reduce, lengths, indices, offsets, axis, unsafe, ...). The check of lengths needs some.
-bool HasNoLengths(const OpInfo&, Arguments arguments, const Limits&) {
+bool HasNoLengths(const ops::OpInfo&, Arguments arguments, const Limits&) {
   const c10::IValue& lengths = arguments[2];
   return lengths.isTensor() && lengths.toTensor().numel() == 0 && !arguments[6].toBool();
 }
@@ -370,7 +370,7 @@ bool IsEmptyImage(std::string_view op, Arguments arguments) {
          arguments[0].isTensor() && arguments[0].toTensor().numel() == 0;
 }
 
-using Predicate = bool (*)(const OpInfo& info, Arguments arguments, const Limits& limits);
+using Predicate = bool (*)(const ops::OpInfo& info, Arguments arguments, const Limits& limits);
 
 Predicate FindPredicate(std::string_view name) {
   static constexpr auto kPredicates = std::to_array<std::pair<std::string_view, Predicate>>({
@@ -410,14 +410,14 @@ Predicate FindPredicate(std::string_view name) {
       {"wider_result", HasWiderResult},
   });
   if (name.empty()) return nullptr;
-  return Named(kPredicates, name);
+  return ops::Named(kPredicates, name);
 }
 
 bool IsBool(const c10::IValue& value) {
   return value.isBool() || (value.isTensor() && value.toTensor().scalar_type() == at::kBool);
 }
 
-bool HasRefusedBool(const OpInfo& info, Arguments arguments, c10::ScalarType result) {
+bool HasRefusedBool(const ops::OpInfo& info, Arguments arguments, c10::ScalarType result) {
   const bool subtracts = info.name.starts_with("aten::sub.") ||
                          info.name.starts_with("aten::rsub.") ||
                          info.name.starts_with("aten::_foreach_sub.");
@@ -431,8 +431,8 @@ bool HasRefusedBool(const OpInfo& info, Arguments arguments, c10::ScalarType res
 
 // Whether torch's kernels have no dtype for the result, where its meta functions have one: beside
 // other integers, for unsigned ones of more than 8 bits and Python numbers beyond int64.
-bool HasRefusedPromotion(const OpInfo& info, Arguments arguments) {
-  const auto functional = FindOp(info.name);
+bool HasRefusedPromotion(const ops::OpInfo& info, Arguments arguments) {
+  const auto functional = ops::FindOp(info.name);
   const bool promotes = (functional && functional->hasTag(at::Tag::pointwise)) ||
                         info.name == "aten::cat" || info.name.starts_with("aten::floor_divide") ||
                         info.name.starts_with("aten::_foreach_");
@@ -445,7 +445,7 @@ bool HasRefusedPromotion(const OpInfo& info, Arguments arguments) {
       if (arguments[i].isScalar() || arguments[i].isUnsigned()) {
         state = at::native::update_result_type_state(arguments[i].toScalar(), state);
       } else {
-        ForEachTensor(arguments[i], [&](const at::Tensor& tensor) {
+        ops::ForEachTensor(arguments[i], [&](const at::Tensor& tensor) {
           state = at::native::update_result_type_state(tensor, state);
         });
       }
@@ -458,7 +458,7 @@ bool HasRefusedPromotion(const OpInfo& info, Arguments arguments) {
 }
 
 // Whether the op raises for matrices that it cannot factorise.
-bool ChecksErrors(const OpInfo& info, Arguments arguments) {
+bool ChecksErrors(const ops::OpInfo& info, Arguments arguments) {
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (info.op.schema().arguments()[i].name() == "check_errors") return arguments[i].toBool();
   }
@@ -466,7 +466,7 @@ bool ChecksErrors(const OpInfo& info, Arguments arguments) {
 }
 
 // 2 ** -1 is no integer.
-bool HasNegativeExponent(const OpInfo& info, Arguments arguments, c10::ScalarType result) {
+bool HasNegativeExponent(const ops::OpInfo& info, Arguments arguments, c10::ScalarType result) {
   if (!c10::isIntegralType(result, /*includeBool=*/true)) return false;
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (info.arguments[i].negative_is_constant && arguments[i].isInt() && arguments[i].toInt() < 0)
@@ -477,14 +477,16 @@ bool HasNegativeExponent(const OpInfo& info, Arguments arguments, c10::ScalarTyp
 
 }  // namespace
 
-bool IsRefused(const OpInfo& info, Arguments arguments, const ir::Shape* operand,
+bool IsRefused(const ops::OpInfo& info, Arguments arguments, const ir::Shape* operand,
                const tensor::OpSignature& signature) {
   if (signature.outputs.empty() || signature.outputs[0] == nullptr) return false;
-  const OpFacts& facts = *info.facts;
+  const ops::OpFacts& facts = *info.facts;
   const auto dtype = tensor::ScalarTypeOf(signature.outputs[0]);
   // Some meta functions return float for integers, which the kernel rejects.
-  if (IsOfKind(dtype, facts.refuses) || IsOfKind(dtype, facts.refuses_results)) return true;
-  if (operand != nullptr && IsOfKind(tensor::ScalarTypeOf(operand), facts.refuses)) return true;
+  if (ops::IsOfKind(dtype, facts.refuses) || ops::IsOfKind(dtype, facts.refuses_results))
+    return true;
+  if (operand != nullptr && ops::IsOfKind(tensor::ScalarTypeOf(operand), facts.refuses))
+    return true;
   if (HasRefusedBool(info, arguments, dtype) || HasNegativeExponent(info, arguments, dtype) ||
       HasRefusedPromotion(info, arguments) || ChecksErrors(info, arguments))
     return true;
@@ -495,4 +497,4 @@ bool IsRefused(const OpInfo& info, Arguments arguments, const ir::Shape* operand
   return predicate != nullptr && predicate(info, arguments, LimitsOf(dtype));
 }
 
-}  // namespace torch_xla_lite::dispatch
+}  // namespace torch_xla_lite::infer

@@ -17,13 +17,13 @@ namespace torch_xla_lite::ir {
 class Shape;
 }
 
-namespace torch_xla_lite::dispatch {
+namespace torch_xla_lite::infer {
 
 // Whether the CPU kernel must run the call. `operand` is the shape of the first tensor on jax, or
 // null.
-bool IsRefused(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, const ir::Shape* operand,
-               const tensor::OpSignature& signature);
+bool IsRefused(const ops::OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
+               const ir::Shape* operand, const tensor::OpSignature& signature);
 
-}  // namespace torch_xla_lite::dispatch
+}  // namespace torch_xla_lite::infer
 
 #endif  // TORCH_XLA_LITE_CSRC_INFER_REFUSED_CALLS_H_

@@ -14,7 +14,7 @@
 #include "torch_xla_lite/csrc/ops/named.h"
 #include "torch_xla_lite/csrc/ops/op_name.h"
 
-namespace torch_xla_lite::dispatch {
+namespace torch_xla_lite::infer {
 namespace {
 
 using at::Tensor;
@@ -387,7 +387,7 @@ Results LossBackward(Arguments arguments) {
 
 // The results of another op.
 Results By(std::string_view op, torch::jit::Stack arguments) {
-  if (!CallMetaFunction(*FindOp(op), &arguments)) return {};
+  if (!CallMetaFunction(*ops::FindOp(op), &arguments)) return {};
   return arguments;
 }
 
@@ -436,13 +436,13 @@ Rule FindRule(std::string_view name) {
       {"sum", Sum},
       {"where", Where},
   });
-  return Named(kRules, name);
+  return ops::Named(kRules, name);
 }
 
 }  // namespace
 
-bool ApplyShapeRule(const OpInfo& info, torch::jit::Stack* stack) {
-  const auto op = FindOp(info.name);
+bool ApplyShapeRule(const ops::OpInfo& info, torch::jit::Stack* stack) {
+  const auto op = ops::FindOp(info.name);
   if (info.has_out || !op) return false;
   torch::jit::Stack results = *stack;
   if (!CallMetaFunction(*op, &results)) {
@@ -461,4 +461,4 @@ bool ApplyShapeRule(const OpInfo& info, torch::jit::Stack* stack) {
   return true;
 }
 
-}  // namespace torch_xla_lite::dispatch
+}  // namespace torch_xla_lite::infer

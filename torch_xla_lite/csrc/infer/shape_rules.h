@@ -14,13 +14,13 @@
 
 #include "torch_xla_lite/csrc/ops/op_info.h"
 
-namespace torch_xla_lite::dispatch {
+namespace torch_xla_lite::infer {
 
 // Replaces the arguments on the stack, on meta or numbers on the CPU, by the results on meta.
 // False, and the stack is as it was, if the op has neither function nor rule, or the rule does not
 // cover the call. Raises torch's error for a wrong call.
-bool ApplyShapeRule(const OpInfo& info, torch::jit::Stack* stack);
+bool ApplyShapeRule(const ops::OpInfo& info, torch::jit::Stack* stack);
 
-}  // namespace torch_xla_lite::dispatch
+}  // namespace torch_xla_lite::infer
 
 #endif  // TORCH_XLA_LITE_CSRC_INFER_SHAPE_RULES_H_

@@ -13,13 +13,13 @@
 #include <utility>
 #include <vector>
 
+#include "torch_xla_lite/csrc/aten/kernel_keys.h"
 #include "torch_xla_lite/csrc/interpreter/numbers.h"
 #include "torch_xla_lite/csrc/interpreter/opmath.h"
 #include "torch_xla_lite/csrc/interpreter/recurrence.h"
 #include "torch_xla_lite/csrc/interpreter/recurrent_cell.h"
 #include "torch_xla_lite/csrc/ir/shape.h"
 #include "torch_xla_lite/csrc/ops/call.h"
-#include "torch_xla_lite/csrc/ops/kernel_keys.h"
 #include "torch_xla_lite/csrc/ops/map_tensors.h"
 #include "torch_xla_lite/csrc/ops/op_facts.h"
 #include "torch_xla_lite/csrc/ops/op_name.h"
@@ -28,10 +28,10 @@
 namespace torch_xla_lite::interpreter {
 namespace {
 
-using dispatch::AtenCall;
-using dispatch::CallPlan;
-using dispatch::ScalarView;
-using dispatch::UnexpectedResults;
+using aten::AtenCall;
+using aten::UnexpectedResults;
+using ops::CallPlan;
+using ops::ScalarView;
 
 // Draws numbers only for dropout, which its kernel refuses.
 constexpr std::string_view kAttention = "aten::_scaled_dot_product_flash_attention_for_cpu";
@@ -145,8 +145,8 @@ CpuCall::CpuCall(const ir::Signature& signature) : signature_(signature) {
     written_ = std::stoul(std::string(name.substr(6, end - 6)));
     name = name.substr(end + 1);
   }
-  const dispatch::OpFacts& facts = dispatch::FactsOf(name);
-  const auto op = dispatch::FindOp(name);
+  const ops::OpFacts& facts = ops::FactsOf(name);
+  const auto op = ops::FindOp(name);
   if (!op) return;
   is_seeded_ = op->hasTag(at::Tag::nondeterministic_seeded);
   draws_ = is_seeded_ && name != kAttention;
@@ -162,7 +162,7 @@ CpuCall::CpuCall(const ir::Signature& signature) : signature_(signature) {
   const c10::ScalarType dtype = DtypeOfNumbers(*op, signature.outputs);
   const bool takes_numbers = kernel_ == nullptr && complete_ == nullptr;
   if (takes_numbers && dtype != c10::ScalarType::Undefined) call_->BorrowNumbers(dtype);
-  index_ = dispatch::FindIndexArguments(*op);
+  index_ = ops::FindIndexArguments(*op);
   needs_dense_operand_ = facts.dense_operand;
   // A graph has no strides: contiguous() records nothing, so kernels that torch calls with
   // contiguous tensors only would get views.
@@ -196,7 +196,7 @@ bool CpuCall::is_view() const { return call_ && !written_ && IsView(call_->op().
 
 bool CpuCall::is_possible() const {
   return call_.has_value() && !has_given_up_ && width_ != Width::kNone &&
-         dispatch::DefaultDtypeOf(signature_.words) == c10::get_default_dtype_as_scalartype();
+         ops::DefaultDtypeOf(signature_.words) == c10::get_default_dtype_as_scalartype();
 }
 
 bool CpuCall::HasKernel(const c10::OperatorHandle& op) const {
@@ -207,7 +207,7 @@ bool CpuCall::HasKernel(const c10::OperatorHandle& op) const {
 std::vector<at::Tensor> CpuCall::Run(std::span<at::Tensor> operands,
                                      std::span<const uint64_t> scalars, bool may_overwrite) const {
   has_run_ = true;
-  const dispatch::KernelKeysGuard keys;
+  const aten::KernelKeysGuard keys;
   if (is_reshape_) return {operands.back().reshape(signature_.outputs[0]->dims())};
   if (written_) return {Written(operands, scalars, may_overwrite)};
   if (needs_dense_operand_) operands[0] = AtStartOfStorage(operands[0]);
@@ -290,7 +290,7 @@ std::vector<at::Tensor> CpuCall::ResultsOf(Width width, std::span<const at::Tens
   torch::jit::Stack stack = call_->Arguments(operands, views);
   if ((rounds_numbers_ && !numbers.empty()) || (rounds_operands_ && MixesHalves(operands))) {
     for (c10::IValue& argument : stack) {
-      argument = dispatch::MapArgument(argument, at::kCPU, ToOpmath);
+      argument = ops::MapArgument(argument, at::kCPU, ToOpmath);
     }
   }
   if (draw_ != nullptr) {

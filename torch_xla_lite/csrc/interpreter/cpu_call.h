@@ -18,12 +18,12 @@
 #include <span>
 #include <vector>
 
+#include "torch_xla_lite/csrc/aten/aten_call.h"
 #include "torch_xla_lite/csrc/interpreter/completion.h"
 #include "torch_xla_lite/csrc/interpreter/draw.h"
 #include "torch_xla_lite/csrc/interpreter/kept_call.h"
 #include "torch_xla_lite/csrc/interpreter/wider_dtypes.h"
 #include "torch_xla_lite/csrc/ir/signature.h"
-#include "torch_xla_lite/csrc/ops/aten_call.h"
 #include "torch_xla_lite/csrc/ops/op_info.h"
 
 namespace torch_xla_lite::interpreter {
@@ -67,7 +67,7 @@ class CpuCall final : public ir::Signature::Derived {
   // Returns one tensor for each output of the signature, undefined where the signature has none.
   // `scalars` are those of the node. may_overwrite: whether the call is the last that needs the
   // memory of the first operand, so that the result may be there; no other operand is written to.
-  // Raises what the kernel raises, or dispatch::UnexpectedResults, and then has written to no
+  // Raises what the kernel raises, or aten::UnexpectedResults, and then has written to no
   // operand.
   std::vector<at::Tensor> Run(std::span<at::Tensor> operands, std::span<const uint64_t> scalars,
                               bool may_overwrite) const;
@@ -87,7 +87,7 @@ class CpuCall final : public ir::Signature::Derived {
 
   const ir::Signature& signature_;
   // Nothing if there is no kernel.
-  std::optional<dispatch::AtenCall> call_;
+  std::optional<aten::AtenCall> call_;
   // The same op in place, if torch has it.
   std::optional<c10::OperatorHandle> in_place_;
   // The result of a view that is written through.
@@ -105,7 +105,7 @@ class CpuCall final : public ir::Signature::Derived {
   Draw draw_ = nullptr;
   // Of the scalars, as the nodes have them. The kernel may take them in others.
   std::vector<c10::ScalarType> scalar_dtypes_;
-  std::optional<dispatch::IndexArguments> index_;
+  std::optional<ops::IndexArguments> index_;
   bool needs_dense_operand_ = false;
   bool takes_any_strides_ = false;
   bool is_reshape_ = false;

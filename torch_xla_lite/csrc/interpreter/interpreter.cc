@@ -13,14 +13,14 @@
 #include <string>
 #include <utility>
 
+#include "torch_xla_lite/csrc/aten/aten_call.h"
+#include "torch_xla_lite/csrc/aten/kernel_keys.h"
 #include "torch_xla_lite/csrc/device/block_allocator.h"
 #include "torch_xla_lite/csrc/interpreter/cpu_call.h"
 #include "torch_xla_lite/csrc/interpreter/plan_maker.h"
 #include "torch_xla_lite/csrc/ir/graph.h"
 #include "torch_xla_lite/csrc/ir/key.h"
 #include "torch_xla_lite/csrc/ir/shape.h"
-#include "torch_xla_lite/csrc/ops/aten_call.h"
-#include "torch_xla_lite/csrc/ops/kernel_keys.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
 
 namespace torch_xla_lite::interpreter {
@@ -35,14 +35,14 @@ at::Tensor Zeros(c10::IntArrayRef sizes, c10::ScalarType dtype) {
 // The memory of the result holds its values, in row-major order: torch may leave a conjugation or a
 // change of sign to the reader, and has zeros without memory.
 at::Tensor Dense(const at::Tensor& tensor) {
-  const dispatch::KernelKeysGuard keys;
+  const aten::KernelKeysGuard keys;
   if (tensor._is_zerotensor()) return Zeros(tensor.sizes(), tensor.scalar_type());
   return tensor.resolve_conj().resolve_neg().contiguous();
 }
 
 // The same, in memory that nothing else refers to.
 at::Tensor Owned(at::Tensor tensor) {
-  const dispatch::KernelKeysGuard keys;
+  const aten::KernelKeysGuard keys;
   tensor = Dense(tensor);
   const bool is_shared = tensor.use_count() > 1 || tensor.storage().use_count() > 1;
   return is_shared || tensor.storage_offset() != 0 ? tensor.clone(at::MemoryFormat::Contiguous)
@@ -210,7 +210,7 @@ std::vector<at::Tensor> Interpreter::RunCall(const ir::Node& node, std::vector<a
     });
     try {
       return call.Run(operands, node.scalars(), may_overwrite);
-    } catch (const dispatch::UnexpectedResults&) {
+    } catch (const aten::UnexpectedResults&) {
       call.GiveUp();
     } catch (const c10::Error& error) {
       if (!MayBeRefusal(error)) throw;

@@ -15,7 +15,7 @@ namespace torch_xla_lite::interpreter {
 namespace {
 
 using c10::ScalarType;
-using dispatch::CallPlan;
+using ops::CallPlan;
 
 // Whether torch converts a number to the dtype of the tensors, and not the tensors to another one.
 bool Fits(ScalarType number, ScalarType tensors) {
@@ -94,16 +94,16 @@ std::optional<KeptCall::Number> KeptCall::NumberOf(const Part::Number& number, S
   return Number{number.argument, number.scalar, stored, std::move(tensor)};
 }
 
-std::vector<Part> KeptCall::PartsOf(const dispatch::AtenCall& call,
+std::vector<Part> KeptCall::PartsOf(const aten::AtenCall& call,
                                     std::span<const at::Tensor> operands) {
   const auto numbers = call.plan().RuntimeNumbers();
   if (!call.is_plain() || !numbers || operands.empty()) return {};
   // Any value: what is made of it is replaced.
   const double one = 1;
-  const std::vector<dispatch::ScalarView> views(numbers->size(), {ScalarType::Double, &one});
+  const std::vector<ops::ScalarView> views(numbers->size(), {ScalarType::Double, &one});
   torch::jit::Stack arguments;
   call.plan().Fill(operands, views, &arguments);
-  return interpreter::PartsOf(dispatch::FullName(call.op().operator_name()), arguments, *numbers);
+  return interpreter::PartsOf(ops::FullName(call.op().operator_name()), arguments, *numbers);
 }
 
 std::unique_ptr<KeptCall> KeptCall::Keep(const Part& part,

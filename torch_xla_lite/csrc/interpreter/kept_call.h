@@ -18,16 +18,16 @@
 #include <string_view>
 #include <vector>
 
+#include "torch_xla_lite/csrc/aten/aten_call.h"
 #include "torch_xla_lite/csrc/interpreter/kept_kernel.h"
 #include "torch_xla_lite/csrc/interpreter/kept_parts.h"
-#include "torch_xla_lite/csrc/ops/aten_call.h"
 
 namespace torch_xla_lite::interpreter {
 
 class KeptCall {
  public:
   // The calls (kept_parts.h) of which a call consists; empty if they cannot be kept.
-  static std::vector<Part> PartsOf(const dispatch::AtenCall& call,
+  static std::vector<Part> PartsOf(const aten::AtenCall& call,
                                    std::span<const at::Tensor> operands);
   // nullptr if there is no kernel for it (kept_kernel.h), or the kernel would have to convert
   // operands. `scalar_dtypes` are those of the node's scalars.

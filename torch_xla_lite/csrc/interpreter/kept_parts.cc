@@ -12,7 +12,7 @@
 namespace torch_xla_lite::interpreter {
 namespace {
 
-using dispatch::CallPlan;
+using ops::CallPlan;
 using torch::jit::Stack;
 
 constexpr std::string_view kForeach = "aten::_foreach_";

@@ -37,7 +37,7 @@ struct Part {
 // `arguments` are those of the call, `numbers` the runtime scalars among them, in their order.
 // Empty if that is not known of the call.
 std::vector<Part> PartsOf(std::string_view op, const torch::jit::Stack& arguments,
-                          std::span<const dispatch::CallPlan::RuntimeNumber> numbers);
+                          std::span<const ops::CallPlan::RuntimeNumber> numbers);
 
 }  // namespace torch_xla_lite::interpreter
 

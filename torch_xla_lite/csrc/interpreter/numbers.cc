@@ -5,7 +5,7 @@
 
 namespace torch_xla_lite::interpreter {
 
-using dispatch::ScalarView;
+using ops::ScalarView;
 
 c10::ScalarType StoredType(c10::ScalarType dtype) {
   if (c10::isComplexType(dtype)) return c10::ScalarType::ComplexDouble;

@@ -21,7 +21,7 @@ struct Number {
 c10::ScalarType StoredType(c10::ScalarType dtype);
 
 // A scalar that is stored as `from`, as `to`. Converts as torch converts tensors: without a check.
-dispatch::ScalarView View(Number& number, c10::ScalarType from, c10::ScalarType to);
+ops::ScalarView View(Number& number, c10::ScalarType from, c10::ScalarType to);
 
 }  // namespace torch_xla_lite::interpreter
 

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <utility>
 
+#include "torch_xla_lite/csrc/aten/kernel_keys.h"
 #include "torch_xla_lite/csrc/ir/shape.h"
-#include "torch_xla_lite/csrc/ops/kernel_keys.h"
 #include "torch_xla_lite/csrc/ops/op_name.h"
 #include "torch_xla_lite/csrc/ops/words.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
@@ -19,8 +19,8 @@
 namespace torch_xla_lite::interpreter {
 namespace {
 
-using dispatch::Head;
-using dispatch::Tag;
+using ops::Head;
+using ops::Tag;
 
 // To draw so many takes 45 and 260 us. Loops draw a few numbers at a time, many times.
 constexpr uint64_t kFew = 128;
@@ -50,12 +50,12 @@ constexpr std::array<Entry, 11> kEntries = {{
 // The floats at the beginning of a call's arguments, after `self`, with their heads: constants, and
 // those that the node has.
 std::span<const uint64_t> Floats(std::span<const uint64_t> words) {
-  words = words.subspan(dispatch::TagOf(words[1]) == Tag::kTensor ? 2 : 1);
+  words = words.subspan(ops::TagOf(words[1]) == Tag::kTensor ? 2 : 1);
   size_t count = 0;
   while (count < words.size()) {
-    const Tag tag = dispatch::TagOf(words[count]);
+    const Tag tag = ops::TagOf(words[count]);
     if (tag != Tag::kDouble && tag != Tag::kScalar) break;
-    count += 1 + dispatch::WordsAfter(words[count]);
+    count += 1 + ops::WordsAfter(words[count]);
   }
   return words.first(count);
 }
@@ -85,13 +85,13 @@ constexpr std::array<std::string_view, 8> kOfParameters = {
 // The same call, but of operands of these shapes.
 std::vector<uint64_t> WordsOf(const ir::Signature& signature,
                               std::span<const ir::Ref<const ir::Shape>> shapes) {
-  const size_t count = dispatch::FindOp(signature.op)->schema().arguments().size();
+  const size_t count = ops::FindOp(signature.op)->schema().arguments().size();
   const std::span<const uint64_t> given = signature.words;
   std::vector<uint64_t> words = {given[0]};
   size_t next = 1, operand = 0;
   for (size_t i = 0; i < count; ++i) {
-    const size_t size = 1 + dispatch::WordsAfter(given[next]);
-    if (dispatch::TagOf(given[next]) == Tag::kTensor) {
+    const size_t size = 1 + ops::WordsAfter(given[next]);
+    if (ops::TagOf(given[next]) == Tag::kTensor) {
       const ir::Shape* const shape = shapes[operand++].get();
       words.push_back(Head(Tag::kTensor, reinterpret_cast<uint64_t>(shape)));
     } else {
@@ -125,7 +125,7 @@ bool PaddedDraws::Has(std::string_view op) {
 
 std::optional<std::vector<at::Tensor>> PaddedDraws::Run(const ir::Node& call,
                                                         std::span<const at::Tensor> operands) {
-  const dispatch::KernelKeysGuard keys;
+  const aten::KernelKeysGuard keys;
   const ir::Signature& wanted = call.signature();
   const std::string_view op = wanted.op;
   if (const auto* const entry = std::ranges::find(kEntries, op, &Entry::op);

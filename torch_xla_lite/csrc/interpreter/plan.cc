@@ -8,12 +8,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "torch_xla_lite/csrc/aten/aten_call.h"
+#include "torch_xla_lite/csrc/aten/kernel_keys.h"
 #include "torch_xla_lite/csrc/device/block_allocator.h"
 #include "torch_xla_lite/csrc/interpreter/arena.h"
 #include "torch_xla_lite/csrc/interpreter/cpu_call.h"
 #include "torch_xla_lite/csrc/ir/graph.h"
-#include "torch_xla_lite/csrc/ops/aten_call.h"
-#include "torch_xla_lite/csrc/ops/kernel_keys.h"
 
 namespace torch_xla_lite::interpreter {
 namespace {
@@ -43,7 +43,7 @@ bool Plan::Holds() const { return default_dtype_ == c10::get_default_dtype_as_sc
 
 std::vector<at::Tensor> Plan::Run(const ir::Graph& graph, std::span<const Leaf> leaves,
                                   RunCall call) {
-  const dispatch::KernelKeysGuard keys;
+  const aten::KernelKeysGuard keys;
   const device::BlockScope blocks;
   size_t leaf = 0;
   const bool takes_arena = arena_bytes_ > kFewBytes;
@@ -107,7 +107,7 @@ void Plan::Call(const Step& step, const ir::Node& node, RunCall call) {
     memory.held = results[i];
     memory.Place(storage.mutable_data());
   }
-  if (!is_same) throw dispatch::UnexpectedResults(node.signature().op);
+  if (!is_same) throw aten::UnexpectedResults(node.signature().op);
 }
 
 at::Tensor Plan::Result(const Root& root) {

@@ -57,7 +57,7 @@ class Plan {
   bool Overwrites(size_t leaf) const { return overwritten_[leaf]; }
 
   // The roots of the graph. Each is dense and has its memory for itself, which may be that of a
-  // leaf that is overwritten. Raises what calls raise, or dispatch::UnexpectedResults where they do
+  // leaf that is overwritten. Raises what calls raise, or aten::UnexpectedResults where they do
   // something else than they did; then nothing has changed.
   std::vector<at::Tensor> Run(const ir::Graph& graph, std::span<const Leaf> leaves, RunCall call);
 

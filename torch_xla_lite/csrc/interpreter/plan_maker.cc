@@ -13,11 +13,11 @@
 #include <utility>
 #include <vector>
 
+#include "torch_xla_lite/csrc/aten/kernel_keys.h"
 #include "torch_xla_lite/csrc/interpreter/arena.h"
 #include "torch_xla_lite/csrc/interpreter/cpu_call.h"
 #include "torch_xla_lite/csrc/interpreter/kept_call.h"
 #include "torch_xla_lite/csrc/interpreter/memory.h"
-#include "torch_xla_lite/csrc/ops/kernel_keys.h"
 #include "torch_xla_lite/csrc/ops/op_name.h"
 
 namespace torch_xla_lite::interpreter {
@@ -37,7 +37,7 @@ bool IsDense(const at::Tensor& tensor, const Memory& memory) {
 }
 
 bool IsPointwise(std::string_view op) {
-  const auto found = dispatch::FindOp(op);
+  const auto found = ops::FindOp(op);
   return found && found->hasTag(at::Tag::pointwise);
 }
 
@@ -309,7 +309,7 @@ class PlanMaker {
            });
   }
 
-  const dispatch::KernelKeysGuard keys_;
+  const aten::KernelKeysGuard keys_;
   const ir::Description& graph_;
   // Of the traced run, with the memories that the plan has.
   std::vector<Trace::Step> steps_;

@@ -54,7 +54,7 @@ void Widen(const c10::FunctionSchema& schema, Width width, torch::jit::Stack* ar
     if (argument.isInt() && IsDtype(schema.arguments()[i])) {
       argument = WiderDtype(argument.toScalarType(), width);
     } else {
-      argument = dispatch::MapArgument(argument, at::kCPU, convert);
+      argument = ops::MapArgument(argument, at::kCPU, convert);
     }
   }
 }

@@ -4,9 +4,9 @@
 //   IsSplit(placement)                         // some device lacks a part of the data
 //   ReplicatedOn(MeshOf(placement)) == 0x10000 // each device of the first mesh has all of it
 //
-// A number stands for a sharding, which only the compiler knows (torch_xla_lite/sharding.py): the
-// upper half is that of the mesh, from 1; the lower that of the sharding among those of its mesh,
-// where 0 is data that each device has in full.
+// A number stands for a sharding, which only the compiler knows (torch_xla_lite/mesh/sharding.py):
+// the upper half is that of the mesh, from 1; the lower that of the sharding among those of its
+// mesh, where 0 is data that each device has in full.
 
 #ifndef TORCH_XLA_LITE_CSRC_IR_PLACEMENT_H_
 #define TORCH_XLA_LITE_CSRC_IR_PLACEMENT_H_

@@ -14,7 +14,7 @@
 #include "torch_xla_lite/csrc/ops/words.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
 
-namespace torch_xla_lite::dispatch {
+namespace torch_xla_lite::ops {
 namespace {
 
 thread_local bool are_indices_constant = false;
@@ -285,4 +285,4 @@ ConstantIndices::ConstantIndices() { are_indices_constant = true; }
 
 ConstantIndices::~ConstantIndices() { are_indices_constant = false; }
 
-}  // namespace torch_xla_lite::dispatch
+}  // namespace torch_xla_lite::ops

@@ -22,7 +22,7 @@
 #include "torch_xla_lite/csrc/ops/op_info.h"
 #include "torch_xla_lite/csrc/tensor/tensor_impl.h"
 
-namespace torch_xla_lite::dispatch {
+namespace torch_xla_lite::ops {
 
 class Call {
  public:
@@ -81,6 +81,6 @@ class ConstantIndices {
 // torch's default dtype when a call was recorded, from its words.
 c10::ScalarType DefaultDtypeOf(std::span<const uint64_t> words);
 
-}  // namespace torch_xla_lite::dispatch
+}  // namespace torch_xla_lite::ops
 
 #endif  // TORCH_XLA_LITE_CSRC_OPS_CALL_H_

@@ -13,7 +13,7 @@
 #include "torch_xla_lite/csrc/ops/words.h"
 #include "torch_xla_lite/csrc/tensor/host_view.h"
 
-namespace torch_xla_lite::dispatch {
+namespace torch_xla_lite::ops {
 
 using c10::IValue;
 using c10::TypeKind;
@@ -355,4 +355,4 @@ void CallPlan::Fill(std::span<const at::Tensor> operands, std::span<const Scalar
   }
 }
 
-}  // namespace torch_xla_lite::dispatch
+}  // namespace torch_xla_lite::ops

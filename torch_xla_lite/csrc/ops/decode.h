@@ -27,7 +27,7 @@
 #include <span>
 #include <vector>
 
-namespace torch_xla_lite::dispatch {
+namespace torch_xla_lite::ops {
 
 // One runtime scalar: a value of `dtype` in the caller's memory.
 struct ScalarView {
@@ -104,6 +104,6 @@ class CallPlan {
   std::vector<c10::ScalarType> scalar_dtypes_;
 };
 
-}  // namespace torch_xla_lite::dispatch
+}  // namespace torch_xla_lite::ops
 
 #endif  // TORCH_XLA_LITE_CSRC_OPS_DECODE_H_

@@ -14,7 +14,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
 
-namespace torch_xla_lite::dispatch {
+namespace torch_xla_lite::ops {
 
 // The tensors of an argument: itself, or those of a list. None counts as an undefined tensor.
 template <typename Visit>
@@ -47,6 +47,6 @@ c10::IValue MapArgument(const c10::IValue& value, c10::Device device, Map&& map)
   return mapped;
 }
 
-}  // namespace torch_xla_lite::dispatch
+}  // namespace torch_xla_lite::ops
 
 #endif  // TORCH_XLA_LITE_CSRC_OPS_MAP_TENSORS_H_

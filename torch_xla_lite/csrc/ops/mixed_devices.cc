@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace torch_xla_lite::dispatch {
+namespace torch_xla_lite::ops {
 namespace {
 
 // Where a tensor is among the arguments of a call.
@@ -62,4 +62,4 @@ void RefuseMixedDevices(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments
               ".to('jax')");
 }
 
-}  // namespace torch_xla_lite::dispatch
+}  // namespace torch_xla_lite::ops

@@ -14,12 +14,12 @@
 
 #include "torch_xla_lite/csrc/ops/op_info.h"
 
-namespace torch_xla_lite::dispatch {
+namespace torch_xla_lite::ops {
 
 // Throws. `foreign` is the argument, or an item of one, that is on another device.
 [[noreturn]] void RefuseMixedDevices(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
                                      const at::Tensor& foreign);
 
-}  // namespace torch_xla_lite::dispatch
+}  // namespace torch_xla_lite::ops
 
 #endif  // TORCH_XLA_LITE_CSRC_OPS_MIXED_DEVICES_H_

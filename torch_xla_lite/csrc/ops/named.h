@@ -14,7 +14,7 @@
 #include <string_view>
 #include <utility>
 
-namespace torch_xla_lite::dispatch {
+namespace torch_xla_lite::ops {
 
 template <typename Function, size_t kSize>
 Function Named(const std::array<std::pair<std::string_view, Function>, kSize>& functions,
@@ -26,6 +26,6 @@ Function Named(const std::array<std::pair<std::string_view, Function>, kSize>& f
   TORCH_CHECK(false, "a fact of an op names the function ", name, ", which there is not.");
 }
 
-}  // namespace torch_xla_lite::dispatch
+}  // namespace torch_xla_lite::ops
 
 #endif  // TORCH_XLA_LITE_CSRC_OPS_NAMED_H_

@@ -5,7 +5,7 @@
 
 #include "torch_xla_lite/csrc/ops/op_table.h"
 
-namespace torch_xla_lite::dispatch {
+namespace torch_xla_lite::ops {
 namespace {
 
 static_assert(std::ranges::is_sorted(kOpTable, {}, &OpFacts::op));
@@ -41,4 +41,4 @@ bool IsOfKind(c10::ScalarType dtype, std::string_view kinds) {
   return kinds.find(KindOf(dtype)) != std::string_view::npos;
 }
 
-}  // namespace torch_xla_lite::dispatch
+}  // namespace torch_xla_lite::ops

@@ -13,7 +13,7 @@
 #include <optional>
 #include <string_view>
 
-namespace torch_xla_lite::dispatch {
+namespace torch_xla_lite::ops {
 
 struct OpFacts {
   std::string_view op;
@@ -52,6 +52,6 @@ bool HasWord(std::string_view words, std::string_view word);
 // Whether a dtype is of one of the kinds in `refuses`.
 bool IsOfKind(c10::ScalarType dtype, std::string_view kinds);
 
-}  // namespace torch_xla_lite::dispatch
+}  // namespace torch_xla_lite::ops
 
 #endif  // TORCH_XLA_LITE_CSRC_OPS_OP_FACTS_H_

@@ -7,7 +7,7 @@
 
 #include "torch_xla_lite/csrc/ops/op_name.h"
 
-namespace torch_xla_lite::dispatch {
+namespace torch_xla_lite::ops {
 namespace {
 
 using Overloads = std::unordered_multimap<std::string, c10::OperatorHandle>;
@@ -276,4 +276,4 @@ void OpInfo::ReadSharing() {
   }
 }
 
-}  // namespace torch_xla_lite::dispatch
+}  // namespace torch_xla_lite::ops

@@ -22,7 +22,7 @@
 
 #include "torch_xla_lite/csrc/ops/op_facts.h"
 
-namespace torch_xla_lite::dispatch {
+namespace torch_xla_lite::ops {
 
 // The arguments of an op that index one dimension of a tensor. They are runtime scalars, so that
 // x[i] is not compiled for each i.
@@ -122,6 +122,6 @@ struct OpInfo {
   void ReadSharing();
 };
 
-}  // namespace torch_xla_lite::dispatch
+}  // namespace torch_xla_lite::ops
 
 #endif  // TORCH_XLA_LITE_CSRC_OPS_OP_INFO_H_

@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-namespace torch_xla_lite::dispatch {
+namespace torch_xla_lite::ops {
 
 inline std::string FullName(const c10::OperatorName& op) {
   return op.overload_name.empty() ? op.name : op.name + "." + op.overload_name;
@@ -26,6 +26,6 @@ inline std::optional<c10::OperatorHandle> FindOp(std::string_view name) {
       {std::string(name.substr(0, dot)), std::string(overload)});
 }
 
-}  // namespace torch_xla_lite::dispatch
+}  // namespace torch_xla_lite::ops
 
 #endif  // TORCH_XLA_LITE_CSRC_OPS_OP_NAME_H_

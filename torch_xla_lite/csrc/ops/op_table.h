@@ -5,7 +5,7 @@
 
 #include "torch_xla_lite/csrc/ops/op_facts.h"
 
-namespace torch_xla_lite::dispatch {
+namespace torch_xla_lite::ops {
 
 // clang-format off
 inline constexpr OpFacts kOpTable[] = {
@@ -822,6 +822,6 @@ inline constexpr OpFacts kOpTable[] = {
 };
 // clang-format on
 
-}  // namespace torch_xla_lite::dispatch
+}  // namespace torch_xla_lite::ops
 
 #endif  // TORCH_XLA_LITE_CSRC_OPS_OP_TABLE_H_

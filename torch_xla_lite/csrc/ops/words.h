@@ -29,7 +29,7 @@
 
 #include <cstdint>
 
-namespace torch_xla_lite::dispatch {
+namespace torch_xla_lite::ops {
 
 enum class Tag : uint8_t {
   kNone = 0,
@@ -75,6 +75,6 @@ inline constexpr uint64_t WordsAfter(uint64_t head) {
   }
 }
 
-}  // namespace torch_xla_lite::dispatch
+}  // namespace torch_xla_lite::ops
 
 #endif  // TORCH_XLA_LITE_CSRC_OPS_WORDS_H_

@@ -45,7 +45,7 @@ PyObject* PythonType(const std::exception& error) {
   return torchs == nullptr ? nullptr : torchs->type;
 }
 
-// Says where on a mesh its result is (explicit/constrain.cc).
+// Says where on a mesh its result is (kernels_of_torch/constrain.cc).
 constexpr std::string_view kConstrain = "torch_xla_lite::constrain";
 
 std::atomic<bool (*)()> in_kernel = nullptr;

@@ -18,9 +18,9 @@
 
 #include "torch_xla_lite/csrc/device/generator.h"
 #include "torch_xla_lite/csrc/device/memory.h"
-#include "torch_xla_lite/csrc/explicit/register.h"
 #include "torch_xla_lite/csrc/ir/graph.h"
 #include "torch_xla_lite/csrc/ir/key.h"
+#include "torch_xla_lite/csrc/kernels_of_torch/register.h"
 #include "torch_xla_lite/csrc/python/description.h"
 #include "torch_xla_lite/csrc/python/dropped.h"
 #include "torch_xla_lite/csrc/python/executable.h"
@@ -115,7 +115,7 @@ std::vector<std::tuple<std::string, double, double, double, double>> PendingSize
 }
 
 void RegisterLowering(const std::string& op, bool needs_constants) {
-  dispatch::RegisterLowering(op, needs_constants);
+  kernels_of_torch::RegisterLowering(op, needs_constants);
   static_cast<PyExecutor&>(Runtime::Get().executor()).UseLowering(op);
 }
 
@@ -130,7 +130,7 @@ py::dict Metrics() {
   metrics["interpretations"] = counters.interpretations.load();
   metrics["planned"] = counters.planned.load();
   metrics["plans"] = counters.plans.load();
-  metrics["fallbacks"] = dispatch::Fallbacks();
+  metrics["fallbacks"] = record::Fallbacks();
   return metrics;
 }
 
@@ -139,7 +139,7 @@ void ResetMetrics() {
   counters.recorded_ops = counters.compiles = counters.loads = counters.executions = 0;
   counters.cache_hits = counters.interpretations = 0;
   counters.planned = counters.plans = 0;
-  dispatch::ResetFallbacks();
+  record::ResetFallbacks();
 }
 
 void BindRandom(py::module_& module) {
@@ -163,7 +163,7 @@ void BindRandom(py::module_& module) {
 }  // namespace
 
 PYBIND11_MODULE(_XLAC, module) {
-  dispatch::RegisterKernels();
+  kernels_of_torch::RegisterKernels();
   module.def(
       "set_compiler",
       [](const py::object& compiler) {
@@ -191,7 +191,7 @@ PYBIND11_MODULE(_XLAC, module) {
       "set_ir_debug",
       [](bool enabled) {
         if (enabled) FindLibraryFolders();
-        dispatch::SetSourceHook(enabled ? &CurrentSource : nullptr);
+        record::SetSourceHook(enabled ? &CurrentSource : nullptr);
       },
       py::arg("enabled"));
   module.def(
@@ -252,7 +252,7 @@ PYBIND11_MODULE(_XLAC, module) {
   module.def("executions", &Executions);
   module.def("metrics", &Metrics);
   module.def("reset_metrics", &ResetMetrics);
-  module.def("note_fallback", &dispatch::CountFallback, py::arg("op"));
+  module.def("note_fallback", &record::CountFallback, py::arg("op"));
   BindRandom(module);
   BindTensors(module);
 }

@@ -2,7 +2,7 @@
 // (TORCH_XLA_LITE_IR_DEBUG=1).
 //
 //   FindLibraryFolders();
-//   dispatch::SetSourceHook(CurrentSource);
+//   record::SetSourceHook(CurrentSource);
 //   SourceText(node.source);      // "net.py:9 in forward (module Net.layers.0)"; "" if not known
 //
 // The line is that of the innermost Python frame outside torch and this package, the module that

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "torch_xla_lite/csrc/aten/aten_call.h"
 #include "torch_xla_lite/csrc/ir/placement.h"
-#include "torch_xla_lite/csrc/ops/aten_call.h"
 #include "torch_xla_lite/csrc/python/buffer.h"
 #include "torch_xla_lite/csrc/python/executor.h"
 #include "torch_xla_lite/csrc/record/transfer.h"
@@ -39,7 +39,7 @@ py::object ToJax(const at::Tensor& tensor) {
   ir::Ref<ir::Buffer> buffer;
   {
     const py::gil_scoped_release no_gil;
-    buffer = dispatch::Materialize(tensor);
+    buffer = record::Materialize(tensor);
   }
   const auto& executor = static_cast<const PyExecutor&>(runtime::Runtime::Get().executor());
   return py::reinterpret_borrow<py::object>(executor.ArrayOf(buffer.get()));
@@ -155,11 +155,11 @@ void SwapTensors(const py::object& a, const py::object& b) {
 // The kernel of a host callback (lowering/base/host.py), as a function of Python.
 py::cpp_function AtenCallOf(const std::string& op, const std::vector<uint64_t>& words,
                             const std::string& defined) {
-  const auto call = std::make_shared<dispatch::AtenCall>(op, words, defined);
+  const auto call = std::make_shared<aten::AtenCall>(op, words, defined);
   return py::cpp_function(torch::wrap_pybind_function(
       [call](const std::vector<at::Tensor>& operands, const std::vector<at::Tensor>& scalars,
              const std::vector<at::Tensor>& outputs) {
-        std::vector<dispatch::ScalarView> views;
+        std::vector<ops::ScalarView> views;
         for (const at::Tensor& scalar : scalars) {
           views.push_back({scalar.scalar_type(), scalar.const_data_ptr()});
         }

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "torch_xla_lite/csrc/aten/undeclared_writes.h"
 #include "torch_xla_lite/csrc/infer/infer.h"
 #include "torch_xla_lite/csrc/infer/quantized.h"
 #include "torch_xla_lite/csrc/ir/mutex.h"
@@ -15,13 +16,12 @@
 #include "torch_xla_lite/csrc/ops/call.h"
 #include "torch_xla_lite/csrc/ops/map_tensors.h"
 #include "torch_xla_lite/csrc/ops/op_info.h"
-#include "torch_xla_lite/csrc/ops/undeclared_writes.h"
 #include "torch_xla_lite/csrc/record/layout.h"
 #include "torch_xla_lite/csrc/record/transfer.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
 #include "torch_xla_lite/csrc/tensor/tensor_impl.h"
 
-namespace torch_xla_lite::dispatch {
+namespace torch_xla_lite::record {
 namespace {
 
 // Never destroyed: threads of other libraries may still call ops while the process exits.
@@ -33,7 +33,7 @@ at::Tensor ToCpu(const at::Tensor& tensor) {
 }
 
 at::Tensor ToJax(const at::Tensor& tensor, std::string_view op) {
-  CheckNotQuantized(tensor.scalar_type(), op);
+  infer::CheckNotQuantized(tensor.scalar_type(), op);
   if (!tensor.device().is_cpu()) return tensor;
   const at::Tensor uploaded = Upload(tensor);
   // Other strides than row-major ones are documented for some results, as of nonzero.
@@ -43,9 +43,9 @@ at::Tensor ToJax(const at::Tensor& tensor, std::string_view op) {
 // Copies what a CPU kernel wrote to the CPU copies of arguments back to the arguments.
 void WriteBack(const c10::IValue& argument, const c10::IValue& on_cpu) {
   std::vector<at::Tensor> written;
-  ForEachTensor(on_cpu, [&](const at::Tensor& tensor) { written.push_back(tensor); });
+  ops::ForEachTensor(on_cpu, [&](const at::Tensor& tensor) { written.push_back(tensor); });
   size_t i = 0;
-  ForEachTensor(argument, [&](const at::Tensor& tensor) {
+  ops::ForEachTensor(argument, [&](const at::Tensor& tensor) {
     const at::Tensor& source = written[i++];
     if (!tensor.defined() || !tensor.device().is_privateuseone()) return;
     if (tensor.sizes() != source.sizes()) tensor.resize_(source.sizes());
@@ -55,14 +55,14 @@ void WriteBack(const c10::IValue& argument, const c10::IValue& on_cpu) {
 
 }  // namespace
 
-void RunOnCpu(const OpInfo& info, torch::jit::Stack* stack) {
+void RunOnCpu(const ops::OpInfo& info, torch::jit::Stack* stack) {
   const torch::jit::Stack arguments = torch::jit::pop(*stack, info.arguments.size());
   // The kernel would raise the error of an invalid call.
-  if (runtime::Runtime::Get().RefusesReads()) CheckCall(info, arguments);
+  if (runtime::Runtime::Get().RefusesReads()) infer::CheckCall(info, arguments);
   torch::jit::Stack on_cpu;
   try {
     for (const c10::IValue& argument : arguments) {
-      on_cpu.push_back(MapArgument(argument, c10::Device(c10::kCPU), ToCpu));
+      on_cpu.push_back(ops::MapArgument(argument, c10::Device(c10::kCPU), ToCpu));
     }
   } catch (const runtime::RefusedRead&) {
     throw runtime::RefusedRead(info.name);
@@ -71,7 +71,7 @@ void RunOnCpu(const OpInfo& info, torch::jit::Stack* stack) {
   for (const int i : info.mutated) mutated.push_back(on_cpu[i]);
   {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
-    IsForeign(info.op) ? CallChecked(info.op, &on_cpu) : info.op.callBoxed(&on_cpu);
+    aten::IsForeign(info.op) ? aten::CallChecked(info.op, &on_cpu) : info.op.callBoxed(&on_cpu);
   }
   // Counted only if it succeeded: a call that the kernel refused did not run.
   CountFallback(info.name);
@@ -82,7 +82,7 @@ void RunOnCpu(const OpInfo& info, torch::jit::Stack* stack) {
   for (size_t i = 0; i < on_cpu.size(); ++i) {
     const int source = info.results[i];
     stack->push_back(source >= 0 ? arguments[source]
-                                 : MapArgument(on_cpu[i], c10::Device(c10::kCPU), to_jax));
+                                 : ops::MapArgument(on_cpu[i], c10::Device(c10::kCPU), to_jax));
   }
   if (info.layout >= 0) ApplyLayout(arguments, info.layout, &stack->back());
 }
@@ -102,4 +102,4 @@ void ResetFallbacks() {
   counts.clear();
 }
 
-}  // namespace torch_xla_lite::dispatch
+}  // namespace torch_xla_lite::record

@@ -15,11 +15,13 @@
 
 #include "torch_xla_lite/csrc/ops/stack.h"
 
-namespace torch_xla_lite::dispatch {
-
+namespace torch_xla_lite::ops {
 struct OpInfo;
+}  // namespace torch_xla_lite::ops
 
-void RunOnCpu(const OpInfo& info, torch::jit::Stack* stack);
+namespace torch_xla_lite::record {
+
+void RunOnCpu(const ops::OpInfo& info, torch::jit::Stack* stack);
 
 // How often each op was not run by XLA since the last reset: here, or as an ATen kernel inside a
 // graph.
@@ -27,6 +29,6 @@ std::map<std::string, uint64_t> Fallbacks();
 void CountFallback(const std::string& op);
 void ResetFallbacks();
 
-}  // namespace torch_xla_lite::dispatch
+}  // namespace torch_xla_lite::record
 
 #endif  // TORCH_XLA_LITE_CSRC_RECORD_CPU_FALLBACK_H_

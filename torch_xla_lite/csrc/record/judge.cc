@@ -13,7 +13,7 @@
 #include "torch_xla_lite/csrc/runtime/runtime.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
 
-namespace torch_xla_lite::dispatch {
+namespace torch_xla_lite::record {
 namespace {
 
 using tensor::OpSignature;
@@ -24,15 +24,16 @@ ir::SignatureTable& Signatures() LITE_REQUIRES(ir::record_lock) {
 }
 
 // The signature of the call; inferred, while the lock is released, if it is new.
-const OpSignature* FindSignature(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
-                                 const Call& call, bool* is_new) LITE_REQUIRES(ir::record_lock) {
+const OpSignature* FindSignature(const ops::OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
+                                 const ops::Call& call, bool* is_new)
+    LITE_REQUIRES(ir::record_lock) {
   const ir::Signature* signature = Signatures().Find(call.key());
   *is_new = signature == nullptr;
   if (*is_new) {
     ir::Ref<OpSignature> inferred;
     {
       const runtime::RecordPause pause;
-      inferred = Infer(info, arguments, call);
+      inferred = infer::Infer(info, arguments, call);
     }
     signature = Signatures().Insert(std::move(inferred));
   }
@@ -40,20 +41,20 @@ const OpSignature* FindSignature(const OpInfo& info, c10::ArrayRef<c10::IValue> 
 }
 
 // Whether the CPU kernel must decide about the numbers among the arguments.
-bool RefusesNumbers(const OpInfo& info, const OpSignature& signature,
+bool RefusesNumbers(const ops::OpInfo& info, const OpSignature& signature,
                     c10::ArrayRef<c10::IValue> arguments) {
   if (info.ranged_numbers.empty() && info.facts->divides.empty()) return false;
   if (signature.outputs.empty() || signature.outputs[0] == nullptr) return false;
-  return !NumbersFit(info, arguments, tensor::ScalarTypeOf(signature.outputs[0]));
+  return !infer::NumbersFit(info, arguments, tensor::ScalarTypeOf(signature.outputs[0]));
 }
 
-Verdict VerdictOf(Call::Status status) {
+Verdict VerdictOf(ops::Call::Status status) {
   switch (status) {
-    case Call::Status::kOk:
+    case ops::Call::Status::kOk:
       return Verdict::kRecord;
-    case Call::Status::kForeign:
+    case ops::Call::Status::kForeign:
       return Verdict::kForeign;
-    case Call::Status::kCpuIndices:
+    case ops::Call::Status::kCpuIndices:
       return Verdict::kCpuIndices;
   }
   return Verdict::kOnCpu;  // There is no other status.
@@ -61,7 +62,7 @@ Verdict VerdictOf(Call::Status status) {
 
 }  // namespace
 
-bool OutputsFit(const OpInfo& info, const OpSignature& signature,
+bool OutputsFit(const ops::OpInfo& info, const OpSignature& signature,
                 c10::ArrayRef<c10::IValue> arguments) {
   if (!info.has_out) return true;
   bool fit = true;
@@ -71,10 +72,11 @@ bool OutputsFit(const OpInfo& info, const OpSignature& signature,
   return fit;
 }
 
-Verdict JudgeArguments(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, Call* call) {
+Verdict JudgeArguments(const ops::OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
+                       ops::Call* call) {
   if (info.options >= 0 && KeyOfOptions(info, arguments) != c10::DispatchKey::PrivateUse1)
     return Verdict::kElsewhere;
-  if (info.kind == OpInfo::Kind::kOnCpu) return Verdict::kOnCpu;
+  if (info.kind == ops::OpInfo::Kind::kOnCpu) return Verdict::kOnCpu;
   const Verdict verdict = VerdictOf(call->Read(info, arguments));
   if (verdict != Verdict::kRecord) return verdict;
   if (ListsShareMemory(info, arguments)) return Verdict::kItemByItem;
@@ -82,7 +84,8 @@ Verdict JudgeArguments(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
   return Verdict::kRecord;
 }
 
-Judged JudgeSignature(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, const Call& call) {
+Judged JudgeSignature(const ops::OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
+                      const ops::Call& call) {
   Judged judged{Verdict::kRecord, nullptr, false};
   judged.signature = FindSignature(info, arguments, call, &judged.is_new);
   const OpSignature& signature = *judged.signature;
@@ -96,7 +99,7 @@ Judged JudgeSignature(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, 
   return judged;
 }
 
-c10::DispatchKey KeyOfOptions(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
+c10::DispatchKey KeyOfOptions(const ops::OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
   const auto options = arguments.slice(info.options, 3);
   const auto layout = options[0].toOptional<at::Layout>().value_or(at::kStrided);
   const auto device = options[1].toOptional<c10::Device>().value_or(c10::DeviceType::PrivateUse1);
@@ -111,12 +114,12 @@ c10::DispatchKey KeyOfOptions(const OpInfo& info, c10::ArrayRef<c10::IValue> arg
   return c10::computeDispatchKey(std::nullopt, layout, device);
 }
 
-uint32_t CountMutatedOutputs(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
+uint32_t CountMutatedOutputs(const ops::OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
   uint32_t count = 0;
   for (const int i : info.mutated) {
-    ForEachTensor(arguments[i], [&](const at::Tensor&) { ++count; });
+    ops::ForEachTensor(arguments[i], [&](const at::Tensor&) { ++count; });
   }
   return count;
 }
 
-}  // namespace torch_xla_lite::dispatch
+}  // namespace torch_xla_lite::record

@@ -22,7 +22,7 @@
 #include "torch_xla_lite/csrc/ops/op_info.h"
 #include "torch_xla_lite/csrc/tensor/op_signature.h"
 
-namespace torch_xla_lite::dispatch {
+namespace torch_xla_lite::record {
 
 enum class Verdict : uint8_t {
   kRecord,
@@ -37,7 +37,8 @@ enum class Verdict : uint8_t {
 
 // Reads the call, and judges all but its signature. Raises torch's errors for writes to tensors
 // that share memory, and for tensors on another device.
-Verdict JudgeArguments(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, Call* call);
+Verdict JudgeArguments(const ops::OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
+                       ops::Call* call);
 
 struct Judged {
   Verdict verdict;
@@ -48,32 +49,32 @@ struct Judged {
 };
 
 // Finds the signature of the call, or infers it, with the record lock released meanwhile.
-Judged JudgeSignature(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, const Call& call)
-    LITE_REQUIRES(ir::record_lock);
+Judged JudgeSignature(const ops::OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
+                      const ops::Call& call) LITE_REQUIRES(ir::record_lock);
 
 // The key of the kernel that makes a tensor with the options of a call.
-c10::DispatchKey KeyOfOptions(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments);
+c10::DispatchKey KeyOfOptions(const ops::OpInfo& info, c10::ArrayRef<c10::IValue> arguments);
 
 // Whether the out= tensors have the sizes of the results.
-bool OutputsFit(const OpInfo& info, const tensor::OpSignature& signature,
+bool OutputsFit(const ops::OpInfo& info, const tensor::OpSignature& signature,
                 c10::ArrayRef<c10::IValue> arguments);
 
 // How many outputs of a call are new values of its arguments; they are the last ones.
-uint32_t CountMutatedOutputs(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments);
+uint32_t CountMutatedOutputs(const ops::OpInfo& info, c10::ArrayRef<c10::IValue> arguments);
 
 // Calls `visit` with each tensor that a call writes to, and its new sizes.
 template <typename Visit>
-void ForEachWritten(const OpInfo& info, const tensor::OpSignature& signature,
+void ForEachWritten(const ops::OpInfo& info, const tensor::OpSignature& signature,
                     c10::ArrayRef<c10::IValue> arguments, Visit&& visit) {
   size_t output = signature.outputs.size() - CountMutatedOutputs(info, arguments);
   for (const int i : info.mutated) {
-    ForEachTensor(arguments[i], [&](const at::Tensor& tensor) {
+    ops::ForEachTensor(arguments[i], [&](const at::Tensor& tensor) {
       const ir::Shape* shape = signature.outputs[output++];
       if (tensor.defined()) visit(tensor, at::IntArrayRef(shape->dims()));
     });
   }
 }
 
-}  // namespace torch_xla_lite::dispatch
+}  // namespace torch_xla_lite::record
 
 #endif  // TORCH_XLA_LITE_CSRC_RECORD_JUDGE_H_

@@ -7,7 +7,7 @@
 #include "torch_xla_lite/csrc/runtime/runtime.h"
 #include "torch_xla_lite/csrc/tensor/tensor_impl.h"
 
-namespace torch_xla_lite::dispatch {
+namespace torch_xla_lite::record {
 
 using tensor::XTensorImpl;
 
@@ -76,4 +76,4 @@ void ApplyLayout(c10::ArrayRef<c10::IValue> arguments, int layout, c10::IValue* 
   *result = std::move(tensors);
 }
 
-}  // namespace torch_xla_lite::dispatch
+}  // namespace torch_xla_lite::record

@@ -15,7 +15,7 @@
 
 #include <vector>
 
-namespace torch_xla_lite::dispatch {
+namespace torch_xla_lite::record {
 
 // A new tensor with the same value.
 at::Tensor CopyOf(const at::Tensor& tensor);
@@ -32,6 +32,6 @@ at::Tensor WithStrides(const at::Tensor& tensor, at::IntArrayRef strides);
 // strides. Those that are to be preserved are the first argument's. Both may be lists of tensors.
 void ApplyLayout(c10::ArrayRef<c10::IValue> arguments, int layout, c10::IValue* result);
 
-}  // namespace torch_xla_lite::dispatch
+}  // namespace torch_xla_lite::record
 
 #endif  // TORCH_XLA_LITE_CSRC_RECORD_LAYOUT_H_

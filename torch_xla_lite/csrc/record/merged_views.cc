@@ -18,7 +18,7 @@
 #include "torch_xla_lite/csrc/ir/signature.h"
 #include "torch_xla_lite/csrc/ops/words.h"
 
-namespace torch_xla_lite::dispatch {
+namespace torch_xla_lite::record {
 namespace {
 
 using tensor::OpSignature;
@@ -47,7 +47,7 @@ struct Slice {
 constexpr int kAddressBits = 48;
 
 const ir::Shape* OperandOf(const OpSignature& view) {
-  const uint64_t address = PayloadOf(view.words[1]) & ((uint64_t{1} << kAddressBits) - 1);
+  const uint64_t address = ops::PayloadOf(view.words[1]) & ((uint64_t{1} << kAddressBits) - 1);
   return reinterpret_cast<const ir::Shape*>(address);
 }
 
@@ -62,7 +62,7 @@ std::span<const uint64_t> Arguments(const OpSignature& view) {
 
 // The strides of the operand, which follow the arguments; empty if it is row-major.
 std::vector<int64_t> OperandStrides(const OpSignature& view) {
-  if (PayloadOf(view.words[1]) >> kAddressBits == 0) return {};
+  if (ops::PayloadOf(view.words[1]) >> kAddressBits == 0) return {};
   const auto end = view.words.end() - (view.op == kSlice ? 1 : 0);
   return {end - RankOf(view), end};
 }
@@ -105,7 +105,7 @@ std::optional<std::vector<int64_t>> OrderOf(const OpSignature& view) {
   const int64_t rank = RankOf(view);
   const auto arguments = Arguments(view);
   std::vector<int64_t> order;
-  if (view.op == kPermute && TagOf(arguments[0]) == Tag::kIntList) {
+  if (view.op == kPermute && ops::TagOf(arguments[0]) == ops::Tag::kIntList) {
     for (int64_t i = 0; i < rank; ++i) {
       order.push_back(Canonical(static_cast<int64_t>(arguments[1 + i]), rank));
     }
@@ -128,14 +128,15 @@ std::optional<std::vector<int64_t>> OrderOf(const OpSignature& view) {
 // (dim, start, end, step): Ints, but for a start that is a scalar, and the end then.
 std::optional<Slice> SliceOf(const OpSignature& view) {
   const auto arguments = Arguments(view);
-  if (view.op != kSlice || TagOf(arguments[0]) != Tag::kInt) return std::nullopt;
+  if (view.op != kSlice || ops::TagOf(arguments[0]) != ops::Tag::kInt) return std::nullopt;
   Slice slice{.dim = Canonical(static_cast<int64_t>(arguments[1]), RankOf(view)),
               .start = std::nullopt,
               .step = 1};
   size_t i = 2;
-  if (TagOf(arguments[i]) == Tag::kInt) slice.start = static_cast<int64_t>(arguments[i + 1]);
-  i += 1 + WordsAfter(arguments[i]);
-  i += 1 + WordsAfter(arguments[i]);
+  if (ops::TagOf(arguments[i]) == ops::Tag::kInt)
+    slice.start = static_cast<int64_t>(arguments[i + 1]);
+  i += 1 + ops::WordsAfter(arguments[i]);
+  i += 1 + ops::WordsAfter(arguments[i]);
   slice.step = static_cast<int64_t>(arguments[i + 1]);
   return slice;
 }
@@ -143,16 +144,16 @@ std::optional<Slice> SliceOf(const OpSignature& view) {
 // The words of a view of the operand of `first`, with the default dtype of `second`.
 Words WordsOf(std::string_view op, const OpSignature& first, const OpSignature& second) {
   return {(second.words[0] >> 56 << 56) | reinterpret_cast<uint64_t>(op.data()),
-          Head(Tag::kTensor, reinterpret_cast<uint64_t>(OperandOf(first)))};
+          ops::Head(ops::Tag::kTensor, reinterpret_cast<uint64_t>(OperandOf(first)))};
 }
 
 void PushInts(const std::vector<int64_t>& values, Words* words) {
-  words->push_back(Head(Tag::kIntList, values.size()));
+  words->push_back(ops::Head(ops::Tag::kIntList, values.size()));
   words->insert(words->end(), values.begin(), values.end());
 }
 
 void PushInt(int64_t value, Words* words) {
-  words->insert(words->end(), {Head(Tag::kInt), static_cast<uint64_t>(value)});
+  words->insert(words->end(), {ops::Head(ops::Tag::kInt), static_cast<uint64_t>(value)});
 }
 
 // What two steps are together.
@@ -234,8 +235,8 @@ void MergeSlices(const OpSignature& first, const OpSignature& second, const Slic
     PushInt(start, &words);
     PushInt(start + length, &words);
   } else {
-    words.push_back(Head(Tag::kScalar, static_cast<uint64_t>(c10::ScalarType::Long)));
-    words.push_back(Head(Tag::kNone));
+    words.push_back(ops::Head(ops::Tag::kScalar, static_cast<uint64_t>(c10::ScalarType::Long)));
+    words.push_back(ops::Head(ops::Tag::kNone));
   }
   PushInt(step, &words);
   // From the start to the end; it follows the arguments (ops/call.cc).
@@ -299,4 +300,4 @@ c10::intrusive_ptr<ViewStep> MergedStep(c10::intrusive_ptr<ViewStep> previous,
   return c10::make_intrusive<ViewStep>(std::move(previous), &signature, output, std::move(scalars));
 }
 
-}  // namespace torch_xla_lite::dispatch
+}  // namespace torch_xla_lite::record

@@ -21,7 +21,7 @@
 #include "torch_xla_lite/csrc/tensor/op_signature.h"
 #include "torch_xla_lite/csrc/tensor/view_step.h"
 
-namespace torch_xla_lite::dispatch {
+namespace torch_xla_lite::record {
 
 // The last step of a view of a view: `previous` leads to its operand. Null if it is the base.
 c10::intrusive_ptr<tensor::ViewStep> MergedStep(c10::intrusive_ptr<tensor::ViewStep> previous,
@@ -29,6 +29,6 @@ c10::intrusive_ptr<tensor::ViewStep> MergedStep(c10::intrusive_ptr<tensor::ViewS
                                                 uint32_t output, tensor::ViewStep::Scalars scalars)
     LITE_REQUIRES(ir::record_lock);
 
-}  // namespace torch_xla_lite::dispatch
+}  // namespace torch_xla_lite::record
 
 #endif  // TORCH_XLA_LITE_CSRC_RECORD_MERGED_VIEWS_H_

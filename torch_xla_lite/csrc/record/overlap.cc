@@ -10,16 +10,16 @@
 #include "torch_xla_lite/csrc/runtime/runtime.h"
 #include "torch_xla_lite/csrc/tensor/view_step.h"
 
-namespace torch_xla_lite::dispatch {
+namespace torch_xla_lite::record {
 namespace {
 
 using tensor::XTensorImpl;
 
 // Whether the op writes the same value to all elements, or nothing, so that expanded tensors are
 // allowed.
-bool MayWriteToExpanded(const OpInfo& info) {
+bool MayWriteToExpanded(const ops::OpInfo& info) {
   // Changing the shape is not a write.
-  return info.kind == OpInfo::Kind::kInplaceView || info.name == "aten::fill.Scalar" ||
+  return info.kind == ops::OpInfo::Kind::kInplaceView || info.name == "aten::fill.Scalar" ||
          info.name == "aten::zero" || info.name == "aten::_foreach_zero";
 }
 
@@ -31,8 +31,8 @@ bool IsConjugated(const XTensorImpl& tensor) {
 
 // What two tensors of one storage share. As in torch, only for tensors without gaps: it would be
 // expensive to find out for others.
-OpInfo::Sharing SharingOf(const XTensorImpl& a, const XTensorImpl& b) {
-  using Sharing = OpInfo::Sharing;
+ops::OpInfo::Sharing SharingOf(const XTensorImpl& a, const XTensorImpl& b) {
+  using Sharing = ops::OpInfo::Sharing;
   if (a.numel() == 0 || b.numel() == 0) return Sharing::kNothing;
   if (!a.is_non_overlapping_and_dense() || !b.is_non_overlapping_and_dense())
     return Sharing::kNothing;
@@ -48,11 +48,11 @@ OpInfo::Sharing SharingOf(const XTensorImpl& a, const XTensorImpl& b) {
 }
 
 // Checks what the arguments share with a written tensor, which is an argument or an item of one.
-void CheckOperands(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
+void CheckOperands(const ops::OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
                    const XTensorImpl& written, size_t item) {
   for (size_t k = 0; k < arguments.size(); ++k) {
-    const OpInfo::Sharing sharing = info.arguments[k].sharing;
-    if (sharing == OpInfo::Sharing::kAny) continue;
+    const ops::OpInfo::Sharing sharing = info.arguments[k].sharing;
+    if (sharing == ops::OpInfo::Sharing::kAny) continue;
     const c10::IValue* shared = &arguments[k];
     // Of a list, the item at the same place: a call may have thousands.
     if (info.writes_lists && shared->isList()) {
@@ -60,8 +60,8 @@ void CheckOperands(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
       if (item >= items.size()) continue;
       shared = &items[item];
     }
-    ForEachTensor(*shared,
-                  [&](const at::Tensor& operand) { CheckSharing(written, operand, sharing); });
+    ops::ForEachTensor(*shared,
+                       [&](const at::Tensor& operand) { CheckSharing(written, operand, sharing); });
   }
 }
 
@@ -82,21 +82,22 @@ void CheckWritable(const at::Tensor& tensor, const std::string& op, bool allow_e
   }
 }
 
-void CheckSharing(const XTensorImpl& written, const at::Tensor& operand, OpInfo::Sharing allowed) {
+void CheckSharing(const XTensorImpl& written, const at::Tensor& operand,
+                  ops::OpInfo::Sharing allowed) {
   const XTensorImpl* impl = operand.defined() ? XTensorImpl::From(operand) : nullptr;
   // The first comparisons decide nearly all calls.
   if (impl == nullptr || &impl->alias() != &written.alias()) return;
-  if (impl == &written && allowed != OpInfo::Sharing::kNothing) return;
+  if (impl == &written && allowed != ops::OpInfo::Sharing::kNothing) return;
   TORCH_CHECK(SharingOf(written, *impl) <= allowed,
               "unsupported operation: some elements of the input tensor and the written-to tensor "
               "refer to a single memory location. Please clone() the tensor before performing the "
               "operation.");
 }
 
-void CheckWrites(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
+void CheckWrites(const ops::OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
   for (const int i : info.mutated) {
     size_t item = 0;
-    ForEachTensor(arguments[i], [&](const at::Tensor& tensor) {
+    ops::ForEachTensor(arguments[i], [&](const at::Tensor& tensor) {
       if (tensor.defined()) {
         CheckWritable(tensor, info.name, MayWriteToExpanded(info));
         if (info.limits_sharing) CheckOperands(info, arguments, *XTensorImpl::From(tensor), item);
@@ -106,7 +107,7 @@ void CheckWrites(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
   }
 }
 
-bool ListsShareMemory(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
+bool ListsShareMemory(const ops::OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
   if (!info.writes_lists) return false;
   const size_t size = arguments[info.mutated[0]].toListRef().size();
   // Lists of different lengths are refused where the shapes are inferred.
@@ -120,7 +121,7 @@ bool ListsShareMemory(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) 
   for (const int i : info.mutated) {
     if (!arguments[i].isList()) continue;
     size_t item = 0;
-    ForEachTensor(arguments[i], [&](const at::Tensor& tensor) {
+    ops::ForEachTensor(arguments[i], [&](const at::Tensor& tensor) {
       const auto [entry, is_new] = written.emplace(&XTensorImpl::From(tensor)->alias(), item);
       shares |= !is_new && entry->second != item;
       ++item;
@@ -129,7 +130,7 @@ bool ListsShareMemory(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) 
   for (size_t k = 0; k < arguments.size() && !shares; ++k) {
     const bool is_list = arguments[k].isList();
     size_t item = 0;
-    ForEachTensor(arguments[k], [&](const at::Tensor& tensor) {
+    ops::ForEachTensor(arguments[k], [&](const at::Tensor& tensor) {
       const XTensorImpl* impl = tensor.defined() ? XTensorImpl::From(tensor) : nullptr;
       const auto entry = impl == nullptr ? written.end() : written.find(&impl->alias());
       shares |= entry != written.end() && !(is_list && entry->second == item);
@@ -139,4 +140,4 @@ bool ListsShareMemory(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments) 
   return shares;
 }
 
-}  // namespace torch_xla_lite::dispatch
+}  // namespace torch_xla_lite::record

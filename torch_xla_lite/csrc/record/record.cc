@@ -33,7 +33,7 @@
 #include "torch_xla_lite/csrc/tensor/op_signature.h"
 #include "torch_xla_lite/csrc/tensor/tensor_impl.h"
 
-namespace torch_xla_lite::dispatch {
+namespace torch_xla_lite::record {
 namespace {
 
 using runtime::RecordScope;
@@ -46,8 +46,8 @@ using ResultList = RecordKernel::NewResults;
 
 ir::Mutex registered_mutex;
 
-RegisteredOps& GetRegisteredOps() LITE_REQUIRES(registered_mutex) {
-  static auto* registered = new RegisteredOps;
+ops::RegisteredOps& GetRegisteredOps() LITE_REQUIRES(registered_mutex) {
+  static auto* registered = new ops::RegisteredOps;
   return *registered;
 }
 
@@ -78,10 +78,10 @@ void UploadIndices(size_t num_arguments, Stack* stack) {
   }
 }
 
-void PushSeed(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, Call* call) {
+void PushSeed(const ops::OpInfo& info, c10::ArrayRef<c10::IValue> arguments, ops::Call* call) {
   std::optional<at::Generator> generator;
   for (size_t i = 0; i < arguments.size(); ++i) {
-    if (info.arguments[i].role != OpInfo::Role::kGenerator || arguments[i].isNone()) continue;
+    if (info.arguments[i].role != ops::OpInfo::Role::kGenerator || arguments[i].isNone()) continue;
     generator = arguments[i].toGenerator();
   }
   const device::RngState state = device::CheckJaxGenerator(generator).NextSeedOffset();
@@ -89,7 +89,7 @@ void PushSeed(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, Call* ca
   call->scalars.push_back(state.offset);
 }
 
-ir::Ref<ir::Node> MakeNode(const OpSignature& signature, const Call& call)
+ir::Ref<ir::Node> MakeNode(const OpSignature& signature, const ops::Call& call)
     LITE_REQUIRES(ir::record_lock) {
   c10::SmallVector<ir::Value, 8> operands;
   for (XTensorImpl* operand : call.operands) operands.push_back(operand->Read());
@@ -117,7 +117,7 @@ int64_t OffsetFor(const XTensorImpl& source, const ir::Shape* view) {
   return bytes / size;
 }
 
-at::Tensor MakeView(const OpSignature& signature, const Call& call, uint32_t output)
+at::Tensor MakeView(const OpSignature& signature, const ops::Call& call, uint32_t output)
     LITE_REQUIRES(ir::record_lock) {
   const XTensorImpl& source = *call.operands[0];
   auto step = MergedStep(source.step(), signature, output,
@@ -130,10 +130,10 @@ at::Tensor MakeView(const OpSignature& signature, const Call& call, uint32_t out
 }
 
 // Writes the results of a mutating op, from output `first` on, back to its arguments.
-void WriteMutated(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
+void WriteMutated(const ops::OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
                   const ir::Ref<ir::Node>& node, uint32_t first) LITE_REQUIRES(ir::record_lock) {
   for (const int i : info.mutated) {
-    ForEachTensor(arguments[i], [&](const at::Tensor& tensor) {
+    ops::ForEachTensor(arguments[i], [&](const at::Tensor& tensor) {
       ir::record_lock.AssertHeld();
       const uint32_t output = first++;
       if (tensor.defined()) XTensorImpl::From(tensor)->Write({node, output});
@@ -143,7 +143,7 @@ void WriteMutated(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments,
 
 // The results of the op that are new: tensors, and lists of tensors.
 template <typename Make>
-void CollectResults(const OpInfo& info, const OpSignature& signature, Make&& make,
+void CollectResults(const ops::OpInfo& info, const OpSignature& signature, Make&& make,
                     ResultList* results) LITE_REQUIRES(ir::record_lock) {
   uint32_t output = 0;
   size_t fresh = 0;
@@ -161,10 +161,10 @@ void CollectResults(const OpInfo& info, const OpSignature& signature, Make&& mak
 }
 
 // Records the call and appends its new results to `results`.
-void Record(const OpInfo& info, const OpSignature& signature, const Call& call,
+void Record(const ops::OpInfo& info, const OpSignature& signature, const ops::Call& call,
             c10::ArrayRef<c10::IValue> arguments, ResultList* results)
     LITE_REQUIRES(ir::record_lock) {
-  if (info.kind == OpInfo::Kind::kInplaceView) {
+  if (info.kind == ops::OpInfo::Kind::kInplaceView) {
     const at::Tensor view = MakeView(signature, call, 0);
     // The storage stays the same, so the returned one is not the last reference to it.
     const c10::Storage same = call.operands[0]->BecomeViewOf(*XTensorImpl::From(view));
@@ -177,7 +177,7 @@ void Record(const OpInfo& info, const OpSignature& signature, const Call& call,
     return;
   }
   const ir::Ref<ir::Node> node = MakeNode(signature, call);
-  if (info.kind == OpInfo::Kind::kMutating) {
+  if (info.kind == ops::OpInfo::Kind::kMutating) {
     const uint32_t count = CountMutatedOutputs(info, arguments);
     WriteMutated(info, arguments, node, node->num_outputs() - count);
   }
@@ -187,7 +187,7 @@ void Record(const OpInfo& info, const OpSignature& signature, const Call& call,
 }
 
 // torch's own kernels resize out= tensors to the result's sizes.
-void ResizeOutputs(const OpInfo& info, const OpSignature& signature,
+void ResizeOutputs(const ops::OpInfo& info, const OpSignature& signature,
                    c10::ArrayRef<c10::IValue> arguments) {
   ForEachWritten(info, signature, arguments,
                  [&](const at::Tensor& tensor, at::IntArrayRef sizes) { tensor.resize_(sizes); });
@@ -197,16 +197,16 @@ void ResizeOutputs(const OpInfo& info, const OpSignature& signature,
 }
 
 // Records the functional form of an op in place, and copies its result to the first argument.
-void RunConverted(const OpInfo& info, Stack* stack) {
+void RunConverted(const ops::OpInfo& info, Stack* stack) {
   const at::Tensor self = torch::jit::peek(*stack, 0, info.arguments.size()).toTensor();
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
-  FindOp(info.name)->callBoxed(stack);
+  ops::FindOp(info.name)->callBoxed(stack);
   self.copy_(torch::jit::pop(*stack).toTensor());
   stack->push_back(self);
 }
 
 // The arguments of a call, with item `k` of each list in place of the list.
-Stack ArgumentsOfItem(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, size_t k) {
+Stack ArgumentsOfItem(const ops::OpInfo& info, c10::ArrayRef<c10::IValue> arguments, size_t k) {
   Stack of_item;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const c10::IValue& value = arguments[i];
@@ -224,10 +224,10 @@ Stack ArgumentsOfItem(const OpInfo& info, c10::ArrayRef<c10::IValue> arguments, 
   return of_item;
 }
 
-const OpInfo* NewOpInfo(const c10::OperatorHandle& op, std::atomic<const OpInfo*>* slot) {
+const ops::OpInfo* NewOpInfo(const c10::OperatorHandle& op, std::atomic<const ops::OpInfo*>* slot) {
   const ir::MutexLock lock(&registered_mutex);
-  auto info = std::make_unique<OpInfo>(op, GetRegisteredOps());
-  const OpInfo* expected = nullptr;
+  auto info = std::make_unique<ops::OpInfo>(op, GetRegisteredOps());
+  const ops::OpInfo* expected = nullptr;
   // If another thread was faster, use its info, which may already be part of keys.
   if (slot->compare_exchange_strong(expected, info.get())) return info.release();
   return expected;
@@ -242,15 +242,15 @@ void AddLoweredOp(const std::string& name, bool needs_constants) {
 
 void SetSourceHook(SourceHook hook) { source_hook = hook; }
 
-const OpInfo& RecordKernel::Info(const c10::OperatorHandle& op) {
-  const OpInfo* info = info_.load(std::memory_order_acquire);
+const ops::OpInfo& RecordKernel::Info(const c10::OperatorHandle& op) {
+  const ops::OpInfo* info = info_.load(std::memory_order_acquire);
   return info == nullptr ? *NewOpInfo(op, &info_) : *info;
 }
 
 Verdict RecordKernel::Record(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments,
                              NewResults* results, bool* is_at_limit) {
-  const OpInfo& info = Info(op);
-  Call call;
+  const ops::OpInfo& info = Info(op);
+  ops::Call call;
   const Verdict verdict = JudgeArguments(info, arguments, &call);
   if (verdict != Verdict::kRecord) return verdict;
   RunBackwardOnThisThread();
@@ -265,7 +265,7 @@ Verdict RecordKernel::Record(const c10::OperatorHandle& op, c10::ArrayRef<c10::I
       return judged.verdict;
     } else {
       if (info.is_random) PushSeed(info, arguments, &call);
-      dispatch::Record(info, *judged.signature, call, arguments, results);
+      record::Record(info, *judged.signature, call, arguments, results);
       *is_at_limit = Runtime::Get().pending_limit().Add(*judged.signature, judged.is_new);
     }
   }
@@ -284,7 +284,7 @@ void RecordKernel::operator()(const c10::OperatorHandle& op, c10::DispatchKeySet
   NewResults results;
   bool is_at_limit = false;
   const Verdict verdict = Record(op, torch::jit::last(*stack, count), &results, &is_at_limit);
-  const OpInfo& info = Info(op);
+  const ops::OpInfo& info = Info(op);
   switch (verdict) {
     case Verdict::kRecord:
     case Verdict::kResize:  // Record has done it.
@@ -324,4 +324,4 @@ void RecordKernel::operator()(const c10::OperatorHandle& op, c10::DispatchKeySet
   if (is_at_limit) Runtime::Get().StartPending();
 }
 
-}  // namespace torch_xla_lite::dispatch
+}  // namespace torch_xla_lite::record

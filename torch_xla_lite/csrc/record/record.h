@@ -31,7 +31,7 @@ namespace c10 {
 class OperatorHandle;
 }  // namespace c10
 
-namespace torch_xla_lite::dispatch {
+namespace torch_xla_lite::record {
 
 class RecordKernel final : public c10::OperatorKernel {
  public:
@@ -48,10 +48,10 @@ class RecordKernel final : public c10::OperatorKernel {
                   torch::jit::Stack* stack);
 
  private:
-  const OpInfo& Info(const c10::OperatorHandle& op);
+  const ops::OpInfo& Info(const c10::OperatorHandle& op);
 
   // Read on the first call: most of torch's ops are never called.
-  std::atomic<const OpInfo*> info_ = nullptr;
+  std::atomic<const ops::OpInfo*> info_ = nullptr;
 };
 
 // Adds the lowering of a user. If the op was called before, its OpInfo does not change.
@@ -62,6 +62,6 @@ void AddLoweredOp(const std::string& name, bool needs_constants);
 using SourceHook = uint32_t (*)();
 void SetSourceHook(SourceHook hook);
 
-}  // namespace torch_xla_lite::dispatch
+}  // namespace torch_xla_lite::record
 
 #endif  // TORCH_XLA_LITE_CSRC_RECORD_RECORD_H_

@@ -10,7 +10,7 @@
 #include "torch_xla_lite/csrc/tensor/dtype.h"
 #include "torch_xla_lite/csrc/tensor/tensor_impl.h"
 
-namespace torch_xla_lite::dispatch {
+namespace torch_xla_lite::record {
 
 using runtime::Runtime;
 using tensor::XTensorImpl;
@@ -91,7 +91,7 @@ c10::Scalar DownloadNumber(const at::Tensor& tensor) {
   // No tensor is made of it.
   uint64_t element;
   Runtime::Get().executor().Download(*Materialize(tensor), &element, tensor.element_size());
-  return ToScalar({dtype, &element});
+  return ops::ToScalar({dtype, &element});
 }
 
 at::Tensor Download(const at::Tensor& tensor) {
@@ -102,4 +102,4 @@ at::Tensor Download(const at::Tensor& tensor) {
   return result;
 }
 
-}  // namespace torch_xla_lite::dispatch
+}  // namespace torch_xla_lite::record

@@ -13,7 +13,7 @@
 
 #include "torch_xla_lite/csrc/ir/node.h"
 
-namespace torch_xla_lite::dispatch {
+namespace torch_xla_lite::record {
 
 // Computes a tensor on jax. Takes the record lock.
 ir::Ref<ir::Buffer> Materialize(const at::Tensor& tensor);
@@ -27,6 +27,6 @@ c10::Scalar DownloadNumber(const at::Tensor& tensor);
 // about to be replaced by a value that is computed.
 at::Tensor PlacedAs(const at::Tensor& target, const at::Tensor& value);
 
-}  // namespace torch_xla_lite::dispatch
+}  // namespace torch_xla_lite::record
 
 #endif  // TORCH_XLA_LITE_CSRC_RECORD_TRANSFER_H_

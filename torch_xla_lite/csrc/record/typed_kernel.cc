@@ -17,7 +17,7 @@
 #include "torch_xla_lite/csrc/record/record.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
 
-namespace torch_xla_lite::dispatch {
+namespace torch_xla_lite::record {
 namespace {
 
 // Making a list takes two allocations, so each thread uses one again that nothing refers to.
@@ -186,4 +186,4 @@ bool RegisterTypedKernels(const c10::OperatorHandle& op, const std::string& name
   }
 }
 
-}  // namespace torch_xla_lite::dispatch
+}  // namespace torch_xla_lite::record

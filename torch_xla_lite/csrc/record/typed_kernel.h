@@ -17,13 +17,13 @@
 
 #include <string>
 
-namespace torch_xla_lite::dispatch {
+namespace torch_xla_lite::record {
 
 // Registers a typed recorder and a typed kernel of autograd. False, and nothing is registered, if
 // the op is not among the common ones, or has other C++ types.
 bool RegisterTypedKernels(const c10::OperatorHandle& op, const std::string& name,
                           torch::Library* backend, torch::Library* autograd);
 
-}  // namespace torch_xla_lite::dispatch
+}  // namespace torch_xla_lite::record
 
 #endif  // TORCH_XLA_LITE_CSRC_RECORD_TYPED_KERNEL_H_

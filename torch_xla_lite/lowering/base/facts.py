@@ -63,7 +63,7 @@ class Facts:
         not mark as written.
       kernel_needs: the name of what the kernel does not check of its operands' values, although it
         reads or writes other memory, or ends the process, if it is not so; a function of
-        csrc/ops/conditions.cc.
+        csrc/aten/conditions.cc.
       rounds: 16-bit kernels round "operands" of other dtypes, or those and "numbers", to 16 bits
         first. In compiled graphs only the result is rounded.
     """

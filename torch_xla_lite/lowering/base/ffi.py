@@ -212,7 +212,7 @@ def failure(op_name: str, step: int, error: Exception) -> str:
 
 
 def defined(outs: Sequence[jax.ShapeDtypeStruct | None]) -> str:
-    """Which outputs exist, as csrc/ops/aten_call.h takes it."""
+    """Which outputs exist, as csrc/aten/aten_call.h takes it."""
     return "".join("0" if out is None else "1" for out in outs)
 
 

@@ -1,0 +1,131 @@
+#include "torch_xla_lite/csrc/infer/infer.h"
+
+#include <ATen/core/Tensor.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "test/csrc/record/recorder_test_base.h"
+#include "torch_xla_lite/csrc/ops/call.h"
+#include "torch_xla_lite/csrc/ops/op_info.h"
+#include "torch_xla_lite/csrc/record/transfer.h"
+#include "torch_xla_lite/csrc/tensor/dtype.h"
+
+namespace torch_xla_lite::infer {
+namespace {
+
+using record::Iota;
+using InferTest = record::RecorderTest;
+using Shapes = std::vector<const ir::Shape*>;
+using tensor::OpSignature;
+
+ir::Ref<OpSignature> InferOp(const std::string& name, const std::string& overload,
+                             const std::vector<c10::IValue>& arguments) {
+  const ops::OpInfo info(
+      c10::Dispatcher::singleton().findSchemaOrThrow(("aten::" + name).c_str(), overload.c_str()),
+      {});
+  ops::Call call;
+  EXPECT_EQ(call.Read(info, arguments), ops::Call::Status::kOk);
+  return Infer(info, arguments, call);
+}
+
+// Lives as long as the signature that it is compared with.
+const ir::Shape* Float(std::vector<int64_t> sizes) {
+  return tensor::ShapeOf(at::kFloat, sizes, "").get();
+}
+
+TEST_F(InferTest, ResultsHaveTheShapesThatTorchPromises) {
+  const at::Tensor x = record::Upload(Iota({2, 3})), y = record::Upload(Iota({3}, at::kLong));
+  const auto signature = InferOp("add", "Tensor", {x, y, 1});
+  EXPECT_EQ(signature->op, "aten::add.Tensor");
+  EXPECT_EQ(signature->outputs, Shapes{Float({2, 3})});
+  EXPECT_FALSE(signature->runs_on_cpu);
+}
+
+TEST_F(InferTest, NothingIsComputed) {
+  InferOp("add", "Tensor", {record::Upload(Iota({2, 3})), record::Upload(Iota({3})), 1});
+  EXPECT_EQ(runtime.counters().executions, 0u);
+}
+
+TEST_F(InferTest, AWrittenArgumentIsAnOutput) {
+  const at::Tensor x = record::Upload(Iota({2, 3}));
+  EXPECT_EQ(InferOp("add_", "Tensor", {x, x, 1})->outputs, Shapes{Float({2, 3})});
+}
+
+TEST_F(InferTest, AnOutArgumentHasTheShapeThatItIsGiven) {
+  const at::Tensor x = record::Upload(Iota({2, 3})), out = record::Upload(Iota({0}));
+  EXPECT_EQ(InferOp("add", "out", {x, x, 1, out})->outputs, Shapes{Float({2, 3})});
+}
+
+TEST_F(InferTest, EachWrittenArgumentIsAnOutput) {
+  const at::Tensor x = record::Upload(Iota({2, 3}));
+  const at::Tensor values = record::Upload(Iota({0})),
+                   indices = record::Upload(Iota({0}, at::kLong));
+  const auto signature = InferOp("max", "dim_max", {x, 1, false, values, indices});
+  EXPECT_EQ(signature->outputs, (Shapes{Float({2}), tensor::ShapeOf(at::kLong, {2}, "").get()}));
+}
+
+TEST_F(InferTest, AListOfResultsIsAsLongAsItIs) {
+  const auto signature = InferOp("split", "Tensor", {record::Upload(Iota({5})), 2, 0});
+  EXPECT_EQ(signature->outputs, (Shapes{Float({2}), Float({2}), Float({1})}));
+  EXPECT_EQ(signature->result_sizes, std::vector{3});
+}
+
+TEST_F(InferTest, AViewHasTheLayoutThatTorchPromises) {
+  const auto signature = InferOp("t", "", {record::Upload(Iota({2, 3}))});
+  EXPECT_EQ(signature->layouts[0].strides, (std::vector<int64_t>{1, 3}));
+  EXPECT_EQ(signature->layouts[0].offset, 0);
+}
+
+TEST_F(InferTest, ADenseViewHasNoLayoutOfItsOwn) {
+  const auto signature =
+      InferOp("view", "", {record::Upload(Iota({2, 3})), c10::List<int64_t>({6})});
+  EXPECT_TRUE(signature->layouts[0].strides.empty());
+}
+
+// All indices share the signature, so it must not contain the index.
+TEST_F(InferTest, TheOffsetOfARuntimeIndexIsNotInTheLayout) {
+  const at::Tensor x = record::Upload(Iota({4, 3}));
+  EXPECT_EQ(InferOp("select", "int", {x, 0, 2})->layouts[0].offset, 0);
+}
+
+TEST_F(InferTest, ANumberDoesNotPromoteATensorOfItsKind) {
+  at::Tensor number = Iota({2}, at::kDouble).select(0, 1);
+  number.unsafeGetTensorImpl()->set_wrapped_number(true);
+  EXPECT_EQ(InferOp("mul", "Tensor", {record::Upload(Iota({2})), number})->outputs,
+            Shapes{Float({2})});
+}
+
+TEST_F(InferTest, ADataDependentShapeIsForTheCpu) {
+  EXPECT_TRUE(InferOp("nonzero", "", {record::Upload(Iota({4}))})->runs_on_cpu);
+}
+
+TEST_F(InferTest, AWrongCallIsForTheCpu) {
+  const at::Tensor x = record::Upload(Iota({2, 3}));
+  EXPECT_TRUE(InferOp("mm", "", {x, x})->runs_on_cpu);
+}
+
+TEST_F(InferTest, WhatOnlyChecksIsForTheCpu) {
+  const auto signature =
+      InferOp("_linalg_check_errors", "",
+              {record::Upload(Iota({}, at::kInt)), std::string("linalg.cholesky"), false});
+  EXPECT_TRUE(signature->runs_on_cpu);
+}
+
+TEST_F(InferTest, AWrongViewIsAnError) {
+  const at::Tensor transposed = record::Upload(Iota({2, 3})).t();
+  EXPECT_THROW(InferOp("view", "", {transposed, c10::List<int64_t>({6})}), std::exception);
+}
+
+TEST_F(InferTest, ATypeThatXlaHasNotIsRefused) {
+  EXPECT_THROW(InferOp("_to_copy", "",
+                       {record::Upload(Iota({2})), at::kComplexHalf, c10::IValue(), c10::IValue(),
+                        c10::IValue(), false, c10::IValue()}),
+               c10::TypeError);
+}
+
+}  // namespace
+}  // namespace torch_xla_lite::infer

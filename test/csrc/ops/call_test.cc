@@ -1,0 +1,410 @@
+#include "torch_xla_lite/csrc/ops/call.h"
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/ScalarOps.h>
+#include <c10/core/DefaultDtype.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "test/csrc/ir/toy_ops.h"
+#include "torch_xla_lite/csrc/ops/op_info.h"
+#include "torch_xla_lite/csrc/ops/words.h"
+#include "torch_xla_lite/csrc/runtime/runtime.h"
+#include "torch_xla_lite/csrc/tensor/dtype.h"
+#include "torch_xla_lite/csrc/tensor/tensor_impl.h"
+
+namespace torch_xla_lite::ops {
+namespace {
+
+using tensor::XTensorImpl;
+using Words = std::vector<uint64_t>;
+using Arguments = std::vector<c10::IValue>;
+
+// Never destroyed: keys contain the addresses of infos.
+const OpInfo& KeptInfoOf(const std::string& name) {
+  static auto* infos = new std::map<std::string, OpInfo>;
+  const size_t dot = name.find('.');
+  const std::string overload = dot == std::string::npos ? "" : name.substr(dot + 1);
+  const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(
+      ("aten::" + name.substr(0, dot)).c_str(), overload.c_str());
+  return infos->try_emplace(name, op, RegisteredOps()).first->second;
+}
+
+at::Tensor Jax(std::vector<int64_t> sizes, c10::ScalarType dtype = at::kFloat) {
+  const auto shape = tensor::ShapeOf(dtype, sizes, "");
+  const runtime::RecordScope scope;
+  return at::Tensor(tensor::MakeTensor(
+      {ir::Node::Leaf(shape.get(), ir::Ref<ir::Buffer>::Take(new ir::toy::HostBuffer({}))), 0}));
+}
+
+// A view that is not contiguous.
+at::Tensor Strided(std::vector<int64_t> sizes, std::vector<int64_t> strides) {
+  const at::Tensor base = Jax(sizes);
+  return at::detail::make_tensor<XTensorImpl>(
+      *XTensorImpl::From(base), nullptr, XTensorImpl::From(base)->shape(),
+      tensor::Layout{std::move(strides), 0}, /*storage_offset=*/0);
+}
+
+at::Tensor Cpu(std::vector<int64_t> sizes, c10::ScalarType dtype = at::kFloat) {
+  return at::Tensor(at::detail::empty_cpu(sizes, dtype));
+}
+
+Call CallOf(const std::string& op, const Arguments& arguments) {
+  Call call;
+  EXPECT_EQ(call.Read(KeptInfoOf(op), arguments), Call::Status::kOk);
+  return call;
+}
+
+Words KeyOf(const std::string& op, const Arguments& arguments) {
+  const Call call = CallOf(op, arguments);
+  return Words(call.key().begin(), call.key().end());
+}
+
+// The words after the op.
+Words WordsOf(const std::string& op, const Arguments& arguments) {
+  Words words = KeyOf(op, arguments);
+  words.erase(words.begin());
+  return words;
+}
+
+Words ScalarsOf(const std::string& op, const Arguments& arguments) {
+  const Call call = CallOf(op, arguments);
+  return Words(call.scalars.begin(), call.scalars.end());
+}
+
+uint64_t TensorWord(const at::Tensor& tensor) {
+  return Head(Tag::kTensor, reinterpret_cast<uint64_t>(XTensorImpl::From(tensor)->shape()));
+}
+
+uint64_t ScalarWord(c10::ScalarType dtype, uint64_t flags = 0) {
+  return Head(Tag::kScalar, static_cast<uint64_t>(dtype) | flags);
+}
+
+uint64_t Bits(double value) { return std::bit_cast<uint64_t>(value); }
+
+std::string ErrorOf(const std::string& op, const Arguments& arguments) {
+  try {
+    Call().Read(KeptInfoOf(op), arguments);
+  } catch (const c10::Error& error) {
+    return error.what_without_backtrace();
+  }
+  return "";
+}
+
+TEST(Call, WritesArgumentsInTheOrderOfTheSchema) {
+  const at::Tensor x = Jax({2, 3}), y = Jax({3});
+  EXPECT_EQ(WordsOf("add.Tensor", {x, y, 1}),
+            (Words{TensorWord(x), TensorWord(y), Head(Tag::kInt), 1}));
+}
+
+TEST(Call, OperandsAreTheTensorsInOrder) {
+  const at::Tensor x = Jax({2, 3}), y = Jax({3});
+  const Call call = CallOf("add.Tensor", {x, y, 1});
+  ASSERT_EQ(call.operands.size(), 2u);
+  EXPECT_EQ(call.operands[0], XTensorImpl::From(x));
+  EXPECT_EQ(call.operands[1], XTensorImpl::From(y));
+}
+
+TEST(Call, OpsOfTheSameArgumentsDiffer) {
+  const at::Tensor x = Jax({2});
+  EXPECT_NE(KeyOf("add.Tensor", {x, x, 1}), KeyOf("sub.Tensor", {x, x, 1}));
+}
+
+TEST(Call, TensorsOfOneShapeAreTheSameToTheKey) {
+  const at::Tensor x = Jax({2}), y = Jax({2}), z = Jax({2}, at::kDouble);
+  EXPECT_EQ(KeyOf("neg", {x}), KeyOf("neg", {y}));
+  EXPECT_NE(KeyOf("neg", {x}), KeyOf("neg", {z}));
+}
+
+TEST(Call, TheDefaultDtypeIsInTheKey) {
+  const at::Tensor x = Jax({2}, at::kLong);
+  const Words with_float = KeyOf("neg", {x});
+  c10::set_default_dtype(caffe2::TypeMeta::Make<double>());
+  const Words with_double = KeyOf("neg", {x});
+  c10::set_default_dtype(caffe2::TypeMeta::Make<float>());
+  EXPECT_NE(with_float, with_double);
+}
+
+// Scalars.
+
+TEST(Call, AScalarIsAParameter) {
+  const at::Tensor x = Jax({2});
+  EXPECT_EQ(WordsOf("add.Tensor", {x, x, 3}).back(), ScalarWord(at::kLong));
+  EXPECT_EQ(ScalarsOf("add.Tensor", {x, x, 3}), Words{3});
+  EXPECT_EQ(KeyOf("add.Tensor", {x, x, 3}), KeyOf("add.Tensor", {x, x, 4}));
+}
+
+TEST(Call, AScalarsDefaultIsAConstant) {
+  const at::Tensor x = Jax({2});
+  EXPECT_EQ(ScalarsOf("add.Tensor", {x, x, 1}), Words{});
+  EXPECT_EQ(ScalarsOf("add.Tensor", {x, x, 1.0}), Words{});
+  EXPECT_NE(KeyOf("add.Tensor", {x, x, 1}), KeyOf("add.Tensor", {x, x, 3}));
+}
+
+TEST(Call, SmallPowersAreConstantsAndOthersAreNot) {
+  const at::Tensor x = Jax({2});
+  EXPECT_EQ(ScalarsOf("pow.Tensor_Scalar", {x, 2}), Words{});
+  EXPECT_EQ(ScalarsOf("pow.Tensor_Scalar", {x, 0.5}), Words{});
+  EXPECT_EQ(ScalarsOf("pow.Tensor_Scalar", {x, 5}), Words{5});
+}
+
+TEST(Call, AScalarIsAConstantWhereTheLoweringNeedsIt) {
+  const at::Tensor x = Jax({2});
+  EXPECT_EQ(ScalarsOf("dist", {x, x, 3}), Words{});
+  EXPECT_NE(KeyOf("dist", {x, x, 3}), KeyOf("dist", {x, x, 4}));
+}
+
+TEST(Call, TheTypeOfAScalarIsInTheKey) {
+  const at::Tensor x = Jax({2});
+  EXPECT_EQ(WordsOf("add.Tensor", {x, x, 3.5}).back(), ScalarWord(at::kDouble));
+  EXPECT_EQ(ScalarsOf("add.Tensor", {x, x, 3.5}), Words{Bits(3.5)});
+  EXPECT_EQ(WordsOf("clamp", {x, false, c10::IValue()}),
+            (Words{TensorWord(x), ScalarWord(at::kBool), Head(Tag::kNone)}));
+  EXPECT_EQ(ScalarsOf("clamp", {x, true, c10::IValue()}), Words{1});
+}
+
+TEST(Call, AComplexScalarIsTwoParameters) {
+  const at::Tensor x = Jax({2}, at::kComplexFloat);
+  const Arguments arguments{x, x, c10::complex<double>(1, -2)};
+  EXPECT_EQ(WordsOf("add.Tensor", arguments).back(), ScalarWord(at::kComplexDouble));
+  EXPECT_EQ(ScalarsOf("add.Tensor", arguments), (Words{Bits(1), Bits(-2)}));
+}
+
+TEST(Call, AListOfScalarsIsAListOfParameters) {
+  const at::Tensor x = Jax({2});
+  c10::impl::GenericList scalars(c10::AnyType::get());
+  scalars.push_back(3);
+  scalars.push_back(0.5);
+  const Arguments arguments{c10::List<at::Tensor>({x, x}), scalars};
+  EXPECT_EQ(WordsOf("_foreach_add.ScalarList", arguments),
+            (Words{Head(Tag::kList, 2), TensorWord(x), TensorWord(x), Head(Tag::kList, 2),
+                   ScalarWord(at::kLong), ScalarWord(at::kDouble)}));
+  EXPECT_EQ(ScalarsOf("_foreach_add.ScalarList", arguments), (Words{3, Bits(0.5)}));
+}
+
+TEST(Call, APythonNumberInATensorsPlaceIsAParameterThatSaysSo) {
+  const at::Tensor x = Jax({2});
+  at::Tensor number = at::scalar_tensor(2.5, at::kDouble);
+  number.unsafeGetTensorImpl()->set_wrapped_number(true);
+  EXPECT_EQ(WordsOf("mul.Tensor", {x, number}),
+            (Words{TensorWord(x), ScalarWord(at::kDouble, kWrappedNumber)}));
+  EXPECT_EQ(ScalarsOf("mul.Tensor", {x, number}), Words{Bits(2.5)});
+}
+
+TEST(Call, ACpuTensorWithoutDimensionsIsANumberOfItsDtype) {
+  const at::Tensor x = Jax({2});
+  const at::Tensor number = at::scalar_tensor(2.5, at::kHalf);
+  EXPECT_EQ(WordsOf("mul.Tensor", {x, number}), (Words{TensorWord(x), ScalarWord(at::kHalf)}));
+  EXPECT_EQ(ScalarsOf("mul.Tensor", {x, number}), Words{Bits(2.5)});
+}
+
+TEST(Call, ANumberBeyondTheSignedRangeKeepsItsBits) {
+  const at::Tensor x = Jax({2}, at::kUInt64);
+  const at::Tensor number = at::scalar_tensor(c10::Scalar(uint64_t{1} << 63 | 5), at::kUInt64);
+  EXPECT_EQ(ScalarsOf("mul.Tensor", {x, number}), Words{uint64_t{1} << 63 | 5});
+}
+
+// Other arguments.
+
+TEST(Call, AnUndefinedTensorIsNone) {
+  const at::Tensor x = Jax({2});
+  EXPECT_EQ(WordsOf("clamp.Tensor", {x, c10::IValue(), at::Tensor()}),
+            (Words{TensorWord(x), Head(Tag::kNone), Head(Tag::kNone)}));
+}
+
+TEST(Call, AListMayMissTensors) {
+  const at::Tensor x = Jax({2, 3}), index = Jax({4}, at::kLong);
+  const c10::List<std::optional<at::Tensor>> indices({std::nullopt, index});
+  EXPECT_EQ(WordsOf("index.Tensor", {x, indices}),
+            (Words{TensorWord(x), Head(Tag::kList, 2), Head(Tag::kNone), TensorWord(index)}));
+}
+
+TEST(Call, AStringIsPackedIntoWords) {
+  const at::Tensor x = Jax({2});
+  EXPECT_EQ(WordsOf("div.Tensor_mode", {x, x, "floor"}),
+            (Words{TensorWord(x), TensorWord(x), Head(Tag::kString, 5), 0x726f6f6c66}));
+}
+
+TEST(Call, AStringMayTakeSeveralWords) {
+  const at::Tensor x = Jax({2});
+  EXPECT_EQ(
+      WordsOf("div.Tensor_mode", {x, x, "toward zero"}),
+      (Words{TensorWord(x), TensorWord(x), Head(Tag::kString, 11), 0x7a20647261776f74, 0x6f7265}));
+}
+
+TEST(Call, ListsOfIntegersAreDense) {
+  const at::Tensor x = Jax({2, 3});
+  EXPECT_EQ(WordsOf("flip", {x, c10::List<int64_t>({0, -1})}),
+            (Words{TensorWord(x), Head(Tag::kIntList, 2), 0, static_cast<uint64_t>(-1)}));
+}
+
+TEST(Call, ListsOfOtherNumbersSayWhatEachIs) {
+  const at::Tensor x = Jax({1, 1, 2, 2});
+  EXPECT_EQ(
+      WordsOf("upsample_bilinear2d.vec", {x, c10::IValue(), true, c10::List<double>({2.0, 0.5})}),
+      (Words{TensorWord(x), Head(Tag::kNone), Head(Tag::kBool, 1), Head(Tag::kList, 2),
+             Head(Tag::kDouble), Bits(2), Head(Tag::kDouble), Bits(0.5)}));
+}
+
+TEST(Call, ADeviceIsJax) {
+  const c10::Device jax(c10::DeviceType::PrivateUse1);
+  EXPECT_EQ(WordsOf("empty.memory_format", {c10::List<int64_t>({2}), at::kFloat, c10::IValue(), jax,
+                                            c10::IValue(), c10::IValue()}),
+            (Words{Head(Tag::kIntList, 1), 2, Head(Tag::kInt), static_cast<uint64_t>(at::kFloat),
+                   Head(Tag::kNone), Head(Tag::kDevice), Head(Tag::kNone), Head(Tag::kNone)}));
+}
+
+TEST(Call, AnotherJaxDeviceIsRefused) {
+  const c10::Device jax_1(c10::DeviceType::PrivateUse1, 1);
+  EXPECT_NE(ErrorOf("empty.memory_format", {c10::List<int64_t>({2}), at::kFloat, c10::IValue(),
+                                            jax_1, c10::IValue(), c10::IValue()}),
+            "");
+}
+
+TEST(Call, TheShapesOfOutArgumentsAreInTheKeyThoughTheyAreNoOperands) {
+  const at::Tensor x = Jax({2});
+  EXPECT_NE(KeyOf("add.out", {x, x, 1, Jax({2})}), KeyOf("add.out", {x, x, 1, Jax({0})}));
+  EXPECT_EQ(CallOf("add.out", {x, x, 1, Jax({2})}).operands.size(), 2u);
+}
+
+// Layouts.
+
+TEST(Call, StridesAreInTheKeysOfViews) {
+  const at::Tensor strided = Strided({2, 3}, {1, 2});
+  EXPECT_NE(KeyOf("t", {strided}), KeyOf("t", {Jax({2, 3})}));
+  EXPECT_NE(KeyOf("t", {strided}), KeyOf("t", {Strided({2, 3}, {1, 4})}));
+  EXPECT_EQ(KeyOf("t", {strided}), KeyOf("t", {Strided({2, 3}, {1, 2})}));
+}
+
+TEST(Call, StridesAreInNoOtherKeys) {
+  EXPECT_EQ(KeyOf("neg", {Strided({2, 3}, {1, 2})}), KeyOf("neg", {Jax({2, 3})}));
+}
+
+// Indices.
+
+TEST(Call, AnIndexIsAParameter) {
+  const at::Tensor x = Jax({8, 3});
+  EXPECT_EQ(WordsOf("select.int", {x, 0, 5}),
+            (Words{TensorWord(x), Head(Tag::kInt), 0, ScalarWord(at::kLong)}));
+  EXPECT_EQ(ScalarsOf("select.int", {x, 0, 5}), Words{5});
+  EXPECT_EQ(KeyOf("select.int", {x, 0, 5}), KeyOf("select.int", {x, 0, 6}));
+}
+
+TEST(Call, AnIndexSaysHowFarTheViewLiesBehindItsOperand) {
+  const at::Tensor x = Jax({8, 3});
+  EXPECT_EQ(CallOf("select.int", {x, 0, 5}).runtime_offset, 15);
+  EXPECT_EQ(CallOf("select.int", {x, 1, 2}).runtime_offset, 2);
+  EXPECT_EQ(CallOf("select.int", {Strided({2, 3}, {1, 2}), 1, 2}).runtime_offset, 4);
+}
+
+TEST(Call, ANegativeIndexIsCountedFromTheStart) {
+  const at::Tensor x = Jax({8, 3});
+  EXPECT_EQ(ScalarsOf("select.int", {x, 0, -1}), Words{7});
+  EXPECT_EQ(KeyOf("select.int", {x, 0, -1}), KeyOf("select.int", {x, 0, 5}));
+  EXPECT_EQ(ScalarsOf("select.int", {x, -1, -1}), Words{2});
+}
+
+TEST(Call, IndexZeroIsAConstant) {
+  const at::Tensor x = Jax({8, 3});
+  EXPECT_EQ(WordsOf("select.int", {x, 0, 0}),
+            (Words{TensorWord(x), Head(Tag::kInt), 0, Head(Tag::kInt), 0}));
+  EXPECT_EQ(KeyOf("select.int", {x, 0, -8}), KeyOf("select.int", {x, 0, 0}));
+}
+
+TEST(Call, AnIndexOutOfRangeStaysAsItIs) {
+  const at::Tensor x = Jax({8, 3});
+  EXPECT_EQ(WordsOf("select.int", {x, 0, 8}).back(), 8u);
+  EXPECT_EQ(WordsOf("select.int", {x, 0, -9}).back(), static_cast<uint64_t>(-9));
+  EXPECT_EQ(WordsOf("select.int", {x, 2, 1}).back(), 1u);
+}
+
+TEST(Call, TheIndexOfABackwardOpIsAParameterToo) {
+  const at::Tensor gradient = Jax({3});
+  const c10::List<int64_t> sizes({8, 3});
+  EXPECT_EQ(ScalarsOf("select_backward", {gradient, sizes, 0, -3}), Words{5});
+}
+
+TEST(Call, SlicesOfOneLengthHaveOneKey) {
+  const at::Tensor x = Jax({8, 3});
+  EXPECT_EQ(KeyOf("slice.Tensor", {x, 0, 2, 5, 1}), KeyOf("slice.Tensor", {x, 0, 4, 7, 1}));
+  EXPECT_NE(KeyOf("slice.Tensor", {x, 0, 2, 5, 1}), KeyOf("slice.Tensor", {x, 0, 2, 6, 1}));
+  EXPECT_NE(KeyOf("slice.Tensor", {x, 0, 2, 6, 1}), KeyOf("slice.Tensor", {x, 0, 2, 6, 2}));
+  EXPECT_EQ(ScalarsOf("slice.Tensor", {x, 0, 2, 5, 1}), Words{2});
+}
+
+TEST(Call, TheLengthOfASliceStandsBehindItsArguments) {
+  const at::Tensor x = Jax({8, 3});
+  EXPECT_EQ(WordsOf("slice.Tensor", {x, 0, 2, 5, 1}),
+            (Words{TensorWord(x), Head(Tag::kInt), 0, ScalarWord(at::kLong), Head(Tag::kNone),
+                   Head(Tag::kInt), 1, 3}));
+}
+
+TEST(Call, ASliceFromTheStartIsAConstant) {
+  const at::Tensor x = Jax({8, 3});
+  const Words words{TensorWord(x),
+                    Head(Tag::kInt),
+                    0,
+                    Head(Tag::kInt),
+                    0,
+                    Head(Tag::kInt),
+                    5,
+                    Head(Tag::kInt),
+                    1,
+                    5};
+  EXPECT_EQ(WordsOf("slice.Tensor", {x, 0, 0, 5, 1}), words);
+  EXPECT_EQ(WordsOf("slice.Tensor", {x, 0, c10::IValue(), 5, 1}), words);
+  EXPECT_EQ(WordsOf("slice.Tensor", {x, 0, -8, -3, 1}), words);
+}
+
+TEST(Call, ASliceEndsWhereItsTensorEnds) {
+  const at::Tensor x = Jax({8, 3});
+  EXPECT_EQ(KeyOf("slice.Tensor", {x, 0, 5, 100, 1}), KeyOf("slice.Tensor", {x, 0, 1, 4, 1}));
+  EXPECT_EQ(KeyOf("slice.Tensor", {x, 0, 5, c10::IValue(), 1}),
+            KeyOf("slice.Tensor", {x, 0, 1, 4, 1}));
+  EXPECT_EQ(WordsOf("slice.Tensor", {x, 0, 100, 200, 1}).back(), 0u);
+  EXPECT_EQ(WordsOf("slice.Tensor", {x, 0, 5, 2, 1}).back(), 0u);
+}
+
+// Devices.
+
+TEST(Call, AnOperandOnAnotherDeviceIsRefusedWithAWayOut) {
+  const std::string error = ErrorOf("add.Tensor", {Jax({2}), Cpu({2}), 1});
+  EXPECT_NE(error.find("expected all tensors on one device, found jax:0 and cpu (in aten::add)"),
+            std::string::npos)
+      << error;
+  EXPECT_NE(error.find("Argument 2 (other, float32[2]) is on cpu. Move it first:  other.to('jax')"),
+            std::string::npos)
+      << error;
+}
+
+TEST(Call, ATensorOfAnotherKindIsForeign) {
+  Call call;
+  const at::Tensor meta(at::detail::empty_meta({2}, at::kFloat));
+  EXPECT_EQ(call.Read(KeptInfoOf("add.Tensor"), Arguments{Jax({2}), meta, 1}),
+            Call::Status::kForeign);
+}
+
+TEST(Call, IndicesMayLieOnTheCpu) {
+  Call call;
+  const c10::List<std::optional<at::Tensor>> indices({Cpu({4}, at::kLong)});
+  EXPECT_EQ(call.Read(KeptInfoOf("index.Tensor"), Arguments{Jax({8}), indices}),
+            Call::Status::kCpuIndices);
+}
+
+TEST(Call, OtherArgumentsOfIndexingMayNot) {
+  const c10::List<std::optional<at::Tensor>> indices({Jax({4}, at::kLong)});
+  EXPECT_NE(
+      ErrorOf("index_put", {Jax({8}, at::kLong), indices, Cpu({4}, at::kLong), false}).find("cpu"),
+      std::string::npos);
+  EXPECT_NE(ErrorOf("index_select", {Jax({8}), 0, Cpu({4}, at::kLong)}).find("cpu"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace torch_xla_lite::ops

@@ -1,0 +1,180 @@
+#include "torch_xla_lite/csrc/record/record.h"
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/core/Tensor.h>
+#include <gtest/gtest.h>
+#include <torch/library.h>
+
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "test/csrc/record/recorder_test_base.h"
+#include "torch_xla_lite/csrc/record/transfer.h"
+#include "torch_xla_lite/csrc/tensor/tensor_impl.h"
+
+namespace torch_xla_lite::record {
+namespace {
+
+using tensor::XTensorImpl;
+using RecordTest = RecorderTest;
+
+TEST_F(RecordTest, AnOpIsComputedWhenItsResultIsRead) {
+  const at::Tensor x = Upload(Iota({2, 3}));
+  const at::Tensor y = x.add(x).mul(x);
+  EXPECT_EQ(runtime.counters().recorded_ops, 2u);
+  EXPECT_EQ(runtime.counters().executions, 0u);
+  ExpectEqual(y, Iota({2, 3}).add(Iota({2, 3})).mul(Iota({2, 3})));
+  EXPECT_EQ(runtime.counters().executions, 1u);
+}
+
+TEST_F(RecordTest, AnInPlaceOpGivesItsTensorBack) {
+  const at::Tensor x = Upload(Iota({2, 3}));
+  EXPECT_TRUE(x.add_(x).is_same(x));
+  ExpectEqual(x, Iota({2, 3}).mul(2));
+}
+
+TEST_F(RecordTest, AnOutOpWritesToItsArgumentAndResizesIt) {
+  const at::Tensor x = Upload(Iota({2, 3}));
+  at::Tensor out = Upload(Iota({0}));
+  CallOp("add", "out", {x, x, 1, out});
+  ExpectEqual(out, Iota({2, 3}).mul(2));
+}
+
+TEST_F(RecordTest, ResultsKeepTheDtypeThatTorchPromises) {
+  const at::Tensor x = Upload(Iota({3}, at::kLong));
+  EXPECT_EQ(x.mul(0.5).scalar_type(), at::kFloat);
+  ExpectEqual(x.mul(0.5), Iota({3}, at::kLong).mul(0.5));
+}
+
+TEST_F(RecordTest, ScalarsDoNotCompileAgain) {
+  const at::Tensor x = Upload(Iota({3}));
+  for (double factor : {0.5, 0.25, 0.125}) ExpectEqual(x.mul(factor), Iota({3}).mul(factor));
+  EXPECT_EQ(runtime.counters().compiles, 1u);
+}
+
+TEST_F(RecordTest, IndicesDoNotCompileAgain) {
+  const at::Tensor x = Upload(Iota({5, 3}));
+  for (int64_t i : {1, 3, -1}) ExpectEqual(x.select(0, i), Iota({5, 3}).select(0, i));
+  EXPECT_EQ(runtime.counters().compiles, 1u);
+}
+
+TEST_F(RecordTest, WritingThroughViewsReachesTheBase) {
+  ExpectSame(Iota({3, 4}), [](const at::Tensor& x) { return x.t().select(0, 2).add_(10); });
+  ExpectSame(Iota({3, 4}), [](const at::Tensor& x) { return x.slice(1, 1, 4, 2).mul_(10); });
+  ExpectSame(Iota({3, 4}), [](const at::Tensor& x) {
+    return x.view({2, 6}).select(1, -1).zero_();
+  });
+  ExpectSame(Iota({3, 3}), [](const at::Tensor& x) { return x.diagonal().fill_(7); });
+}
+
+TEST_F(RecordTest, EachResultOfAMultiViewCanBeWrittenTo) {
+  ExpectSame(Iota({6}), [](const at::Tensor& x) {
+    const auto parts = x.split(2);
+    parts[1].add_(parts[0]);
+    return parts[1];
+  });
+}
+
+TEST_F(RecordTest, AViewOfItselfStaysTheSameTensor) {
+  ExpectSame(Iota({2, 3}), [](const at::Tensor& x) {
+    at::Tensor same = x;
+    EXPECT_TRUE(same.t_().is_same(x));
+    return x.select(0, 1).add_(1);
+  });
+}
+
+TEST_F(RecordTest, AListOfTensorsIsWrittenInPlace) {
+  const std::vector<at::Tensor> tensors{Upload(Iota({2})), Upload(Iota({3}))};
+  CallOp("_foreach_add_", "Scalar", {tensors, 5});
+  ExpectEqual(tensors[0], Iota({2}).add(5));
+  ExpectEqual(tensors[1], Iota({3}).add(5));
+}
+
+TEST_F(RecordTest, AnOpMayWriteToSeveralArguments) {
+  const at::Tensor values = Upload(Iota({2})), indices = Upload(Iota({2}, at::kLong));
+  CallOp("max", "dim_max", {Upload(Iota({2, 3})), 1, false, values, indices});
+  EXPECT_EQ(runtime.counters().recorded_ops, 1u);
+  ExpectEqual(values, Iota({2, 3}).select(1, 2).contiguous());
+  ExpectEqual(indices, Indices({2, 2}));
+}
+
+using ThreeTensors = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
+
+// Like the hook that `import torch` installs, which is written in Python.
+ThreeTensors BatchNormMeta(const at::Tensor& input, const std::optional<at::Tensor>&,
+                           const std::optional<at::Tensor>&, at::Tensor& mean, at::Tensor&, bool,
+                           double, double) {
+  const auto empty = [](const at::Tensor& like) {
+    return at::Tensor(at::detail::empty_meta(like.sizes(), like.scalar_type()));
+  };
+  return {empty(input), empty(mean), empty(mean)};
+}
+
+TEST_F(RecordTest, WrittenArgumentsGetTheResultsBehindTheNewOnes) {
+  torch::Library meta(torch::Library::IMPL, "aten", c10::DispatchKey::Meta, __FILE__, __LINE__);
+  meta.impl("_native_batch_norm_legit", BatchNormMeta);
+  const at::Tensor mean = Upload(Iota({3})), variance = Upload(Iota({3}));
+  const auto results =
+      CallOp("_native_batch_norm_legit", "",
+             {Upload(Iota({4, 3})), c10::IValue(), c10::IValue(), mean, variance, true, 1.0, 1e-5});
+  EXPECT_EQ(runtime.counters().recorded_ops, 1u);
+  ExpectEqual(mean, Iota({3}).add(4.5));
+  ExpectEqual(variance, Iota({3}).zero_().add(15));
+  EXPECT_EQ(results[0].toTensor().sizes(), at::IntArrayRef({4, 3}));
+  ExpectEqual(results[1].toTensor(), Iota({3}).add(4.5));
+}
+
+TEST_F(RecordTest, WritingToARepeatedElementIsRefused) {
+  const at::Tensor x = Upload(Iota({1}));
+  EXPECT_THROW(x.expand({3}).add_(1), c10::Error);
+}
+
+TEST_F(RecordTest, IndicesMayLieOnTheCpu) {
+  const at::Tensor x = Upload(Iota({4, 2}));
+  const c10::List<std::optional<at::Tensor>> indices({Indices({3, 0})});
+  const at::Tensor rows = x.index(indices);
+  EXPECT_TRUE(indices.get(0)->is_cpu());
+  ExpectEqual(rows, Iota({4, 2}).index(indices));
+}
+
+// A regression test: it called itself forever.
+TEST_F(RecordTest, ASingleIndexOnTheCpuIsRefused) {
+  EXPECT_THROW(Upload(Iota({4, 2})).index_select(0, Indices({3})), c10::Error);
+}
+
+TEST_F(RecordTest, AnOperandOnTheCpuIsRefused) {
+  EXPECT_THROW(Upload(Iota({2})).add(Iota({2})), c10::Error);
+  EXPECT_THROW(Iota({2}).add_(Upload(Iota({2}))), c10::Error);
+}
+
+TEST_F(RecordTest, ACpuNumberIsNotRefused) {
+  const at::Tensor number = Iota({2}).select(0, 1);
+  ExpectEqual(Upload(Iota({2})).add(number), Iota({2}).add(number));
+}
+
+TEST_F(RecordTest, NodesRememberWhereTheyWereRecorded) {
+  const at::Tensor x = Upload(Iota({2}));
+  SetSourceHook([] { return uint32_t{17}; });
+  const at::Tensor y = x.add(x);
+  SetSourceHook(nullptr);
+  const runtime::RecordScope scope;
+  EXPECT_EQ(XTensorImpl::From(y)->Read().node->source, 17u);
+}
+
+TEST_F(RecordTest, WritingThroughAViewInALoopCompilesOnce) {
+  const at::Tensor x = Upload(Iota({2, 3}));
+  const at::Tensor row = x.select(0, 1);
+  for (int i = 0; i < 4; ++i) {
+    row.mul_(0.5);
+    runtime.Sync();
+  }
+  EXPECT_EQ(runtime.counters().compiles, 1u);
+  const at::Tensor expected = Iota({2, 3});
+  expected.select(0, 1).mul_(0.0625);
+  ExpectEqual(x, expected);
+}
+
+}  // namespace
+}  // namespace torch_xla_lite::record

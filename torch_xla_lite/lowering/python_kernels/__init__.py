@@ -1,0 +1,1 @@
+"""Kernels in Python that torch calls while a program records."""

@@ -1,0 +1,1 @@
+"""Tensors and modules that are spread over many devices."""

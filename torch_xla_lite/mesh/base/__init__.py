@@ -1,0 +1,1 @@
+"""What the compiler has to know of a mesh: its processes, and where data is."""
