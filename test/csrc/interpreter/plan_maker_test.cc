@@ -71,6 +71,11 @@ TEST_F(PlanMakerTest, ALeafThatIsNeededInOtherPlacesOrLaterKeepsItsValues) {
   }
 }
 
+TEST_F(PlanMakerTest, ARootHasItsMemoryForItself) {
+  const Planned view = Run([](const at::Tensor& x) { return x.view({9}); }, /*is_donated=*/false);
+  EXPECT_NE(view.root.const_data_ptr(), view.leaf.const_data_ptr());
+}
+
 TEST_F(PlanMakerTest, ALeafIsWrittenToWhereNothingCanFailAnyMore) {
   EXPECT_FALSE(Run([](const at::Tensor& x) { return x.mul(2).cumsum(0); }).plan->Overwrites(0));
   EXPECT_TRUE(Run([](const at::Tensor& x) { return x.mul(x.cumsum(0)); }).plan->Overwrites(0));

@@ -2,7 +2,6 @@
 
 #include <ATen/EmptyTensor.h>
 #include <c10/core/CPUAllocator.h>
-#include <c10/core/DefaultDtype.h>
 #include <c10/util/ScopeExit.h>
 
 #include <algorithm>
@@ -25,8 +24,6 @@ constexpr size_t kFewBytes = 4096;
 
 }  // namespace
 
-Plan::Plan() : default_dtype_(c10::get_default_dtype_as_scalartype()) {}
-
 void Plan::SetArena(size_t bytes) {
   arena_bytes_ = bytes;
   if (bytes <= kFewBytes) own_arena_ = c10::GetCPUAllocator()->allocate(bytes);
@@ -38,8 +35,6 @@ bool Plan::is_short() const {
   for (const Memory& memory : memories_) bytes += memory.bytes();
   return steps_.size() <= kFewSteps && bytes <= kShort;
 }
-
-bool Plan::Holds() const { return default_dtype_ == c10::get_default_dtype_as_scalartype(); }
 
 std::vector<at::Tensor> Plan::Run(const ir::Graph& graph, std::span<const Leaf> leaves,
                                   RunCall call) {

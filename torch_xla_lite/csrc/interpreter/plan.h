@@ -15,7 +15,6 @@
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/Allocator.h>
-#include <c10/core/ScalarType.h>
 #include <c10/util/FunctionRef.h>
 
 #include <cstddef>
@@ -50,9 +49,6 @@ class Plan {
   // Whether a run takes so little time that Python's lock may be held meanwhile.
   bool is_short() const;
 
-  // Whether the program's settings are those of the run that was traced.
-  bool Holds() const;
-
   // Whether it writes to the memory of a leaf, which is donated.
   bool Overwrites(size_t leaf) const { return overwritten_[leaf]; }
 
@@ -81,12 +77,11 @@ class Plan {
     std::optional<size_t> leaf;  // In whose memory it is.
   };
 
-  Plan();
+  Plan() = default;
   void SetArena(size_t bytes);
   void Call(const Step& step, const ir::Node& node, RunCall call);
   at::Tensor Result(const Root& root);
 
-  const c10::ScalarType default_dtype_;
   std::vector<Memory> memories_;
   std::vector<Step> steps_;
   std::vector<Root> roots_;

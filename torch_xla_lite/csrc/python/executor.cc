@@ -248,7 +248,6 @@ std::optional<std::vector<at::Tensor>> PyExecutor::RunCalls(const ir::Graph& gra
 }
 
 std::optional<std::vector<at::Tensor>> PyExecutor::RunPlan(KeptPlan& kept, const ir::Graph& graph) {
-  if (!kept.plan->Holds()) return std::nullopt;
   if (kept.num_lowerings != num_lowerings_) {
     kept.plan.reset();
     return std::nullopt;
