@@ -28,6 +28,7 @@ PYTHON_DEPS = {
             "//torch_xla_lite/lowering/base:registry", "//torch_xla_lite/mesh/base:communication",
             "//torch_xla_lite/mesh:sharding"],
         "models": ["//torch_xla_lite:__init__", "//torch_xla_lite/examples:models"],
+        "paper": [":harness", ":mesh_on_paper", ":paper_devices", "//torch_xla_lite:__init__"],
         "paper_devices": ["//scripts:environment"],
         "paper_graphs": [":paper_devices", "//torch_xla_lite:__init__", "//torch_xla_lite/compiler:tracing",
             "//torch_xla_lite/lowering/base:host", "//torch_xla_lite/lowering/base:target"],

@@ -26,13 +26,13 @@ _PARTS = {
     "bazel/pybuild": _Part(7_090, ("bazel/pybuild",)),  # The goal is 7,000.
     "rules and runners": _Part(2_220, ("bazel",), ("bazel/pybuild",)),  # The goal is 2,200.
     "third_party": _Part(1_575, ("third_party",)),
-    "scripts": _Part(7_270, ("scripts",)),  # The goal is 6,800.
+    "scripts": _Part(7_310, ("scripts",)),  # The goal is 6,800.
     "scripts/repos": _Part(2_750, ("scripts/repos",)),  # The goal is 2,000.
     "scripts/bench": _Part(2_680, ("scripts/bench",)),
     "scripts/ci": _Part(60, ("scripts/ci",)),
     # The goal is 13,100.
     "their tests": _Part(13_770, tuple(f"test/{name}" for name in _TESTS)),
-    "pages": _Part(3_530, ("docs", "README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+    "pages": _Part(3_545, ("docs", "README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
 }
 
 

@@ -1,5 +1,6 @@
 """Training steps on a mesh of 16 devices that exist on paper: H100s in two machines, and TPUs."""
 
+import argparse
 import gc
 from collections.abc import Iterator
 
@@ -10,9 +11,8 @@ import torch
 from torch import nn
 
 import torch_xla_lite as txl
-from scripts.bench import mesh_on_paper, paper_devices
+from scripts.bench import mesh_on_paper, paper, paper_devices
 from test.mesh.transformer import RULES, VOCABULARY, LanguageModel
-from torch_xla_lite import _XLAC
 from torch_xla_lite.mesh import sharding
 from torch_xla_lite.mesh.base import communication
 from torch_xla_lite.stacked_layers import StackedLayers
@@ -24,7 +24,6 @@ KINDS = ["h100", "v5e"]
 
 @pytest.fixture
 def chips(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[np.ndarray]:
-    monkeypatch.setattr(_XLAC, "sync", lambda: None)  # An optimizer's step runs nothing.
     kind = request.getfixturevalue("kind")
     if not paper_devices.is_installed(kind):
         pytest.skip(f"see {paper_devices.__file__}")
@@ -56,7 +55,7 @@ def test_a_training_step_compiles(mode: str, kind: str, chips: np.ndarray):
     def loss() -> torch.Tensor:
         return nn.functional.cross_entropy(model(x).view(-1, VOCABULARY), y.flatten())
 
-    text = mesh_on_paper.compiled_step(model, loss).as_text()
+    text = mesh_on_paper.lowered_step(model, loss).compile().as_text()
     assert expected <= communication.bytes_sent(text).keys()
 
 
@@ -67,6 +66,19 @@ def test_a_loop_over_layers_compiles(kind: str, chips: np.ndarray):
         model = StackedLayers([nn.Sequential(nn.Linear(64, 64), nn.Tanh()) for _ in range(4)])
     mesh_on_paper.without_data(model, [], fsdp=None)
     x = mesh_on_paper.shape_alone((32, 64), torch.float32, ("data",))
-    text = mesh_on_paper.compiled_step(model, lambda: model(x).square().mean()).as_text()
+    text = mesh_on_paper.lowered_step(model, lambda: model(x).square().mean()).compile().as_text()
     assert "while(" in text
     assert "all-reduce" in communication.bytes_sent(text)
+
+
+def test_the_step_by_hand_of_the_benchmark_computes_what_ours_does():
+    sizes = {"layers": 1, "width": 32, "heads": 2, "vocabulary": 50, "batch": 2, "length": 16}
+    options = argparse.Namespace(**sizes)
+    mesh = jax.sharding.Mesh(np.array(jax.devices()[:1]), ["data"])
+    txl.set_mesh(mesh)
+    try:
+        ours = paper._figures(lambda: paper._our_step(options, torch.float32))
+    finally:
+        txl.set_mesh(None)
+    by_hand = paper._figures(lambda: paper._step_by_hand(options, np.dtype(np.float32), mesh))
+    assert ours["GFLOP"] == pytest.approx(by_hand["GFLOP"], rel=0.15)
