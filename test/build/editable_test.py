@@ -34,15 +34,18 @@ def site(tmp_path: Path) -> Path:
     return folder
 
 
+_AUTOLOAD = "torch_xla_lite/device/autoload.py"
+
+
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     return _tree(tmp_path / "tree")
 
 
 def _tree(folder: Path, version: str = "0.1.0") -> Path:
-    (folder / "torch_xla_lite").mkdir(parents=True)
+    (folder / _AUTOLOAD).parent.mkdir(parents=True)
     (folder / "torch_xla_lite" / "__init__.py").write_text("")
-    (folder / "torch_xla_lite" / "autoload.py").write_text("def register():\n    print('called')\n")
+    (folder / _AUTOLOAD).write_text("def register():\n    print('called')\n")
     (folder / "pyproject.toml").write_text(_PYPROJECT.format(version=version))
     return folder
 
@@ -136,7 +139,7 @@ def _touch_later(file: Path) -> None:
         lambda root, site: (site / editable.FINDER).unlink(),
         lambda root, site: (site / editable.PTH).unlink(),
         lambda root, site: _touch_later(root / "pyproject.toml"),
-        lambda root, site: (root / "torch_xla_lite" / "autoload.py").write_text("changed = True\n"),
+        lambda root, site: (root / _AUTOLOAD).write_text("changed = True\n"),
     ],
     ids=["finder", "pth", "pyproject", "autoload"],
 )
@@ -148,8 +151,7 @@ def test_what_is_lost_or_out_of_date_is_noticed_and_written_again(
     assert not editable.in_place(root, site)
     editable.install(root, site, site.parent / "bin")
     assert (site / editable.FINDER).exists() and (site / editable.PTH).exists()
-    autoload = root / "torch_xla_lite" / "autoload.py"
-    assert (site / "torch_xla_lite_autoload.py").read_text() == autoload.read_text()
+    assert (site / "torch_xla_lite_autoload.py").read_text() == (root / _AUTOLOAD).read_text()
 
 
 def test_metadata_stays_when_the_install_cannot_be_made(root: Path, site: Path):

@@ -81,7 +81,8 @@ class Nested:
         package = self.root / "torch_xla_lite"
         package.mkdir()
         shutil.copy2(_SMALL / "BUILD.bazel.txt", package / "BUILD.bazel")
-        for name in ("__init__.py", "autoload.py"):
+        for name in ("__init__.py", "device/autoload.py"):
+            (package / name).parent.mkdir(exist_ok=True)
             (package / name).write_text("")
         self.write("include/torch_xla_lite/one.h", "int one();\n")
         self.write("one.cc", "int one() { return 1; }\n")
