@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 import types
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from bazel.pytest_plugin import mostly_nightly
 from test.models import libraries
 from test.python import programs
 from torch_xla_lite.libraries import trainers
+from torch_xla_lite.torch_hooks import patches
 
 
 def data():
@@ -409,6 +411,11 @@ def test_fine_tuning_by_trl_is_that_of_the_cpu(option):
     run_with(option, FINE_TUNING)
 
 
+def change(module, monkeypatch):
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    patches.apply(patch for patch in trainers.PATCHES if patch.module == module.__name__)
+
+
 def test_another_version_of_accelerate_keeps_its_own_error(monkeypatch):
     class Accelerator:
         def __init__(self, device):
@@ -417,7 +424,7 @@ def test_another_version_of_accelerate_keeps_its_own_error(monkeypatch):
 
     module = types.ModuleType("accelerate.accelerator")
     module.Accelerator, module.get_grad_scaler = Accelerator, lambda *_: "theirs"
-    trainers._change_accelerate(module)
+    change(module, monkeypatch)
     with pytest.raises(ValueError, match="jax"):
         module.Accelerator("jax")
     monkeypatch.delenv("ACCELERATE_TORCH_DEVICE", raising=False)
@@ -432,7 +439,7 @@ def test_the_device_is_added_to_those_that_accelerate_lists(monkeypatch):
 
     module = types.ModuleType("accelerate.accelerator")
     module.Accelerator, module.get_grad_scaler = Accelerator, lambda *_: "theirs"
-    trainers._change_accelerate(module)
+    change(module, monkeypatch)
     module.Accelerator("jax")
     monkeypatch.setenv("ACCELERATE_TORCH_DEVICE", "jax:0")
     assert module.get_grad_scaler()._device == "jax"

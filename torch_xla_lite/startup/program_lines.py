@@ -19,7 +19,7 @@ import jax
 import torch
 
 _TORCH = f"{Path(torch.__file__).parent}/"
-_LIBRARIES = (_TORCH, *(f"{Path(file).parent}/" for file in (jax.__file__, __file__)))
+_LIBRARIES = (_TORCH, f"{Path(jax.__file__).parent}/", f"{Path(__file__).parents[1]}/")
 # Where installed packages and Python's own are.
 _INSTALLED = tuple(
     f"{folder}/" for folder in {*map(sysconfig.get_path, ("purelib", "platlib", "stdlib"))}
