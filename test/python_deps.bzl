@@ -132,7 +132,7 @@ PYTHON_DEPS = {
             "//torch_xla_lite:stacked_layers"],
         "placements_test": [":devices", "//torch_xla_lite:__init__", "//torch_xla_lite/compiler:compiler",
             "//torch_xla_lite/debug:__init__", "//torch_xla_lite/lowering/base:decomposition",
-            "//torch_xla_lite/mesh:sharding"],
+            "//torch_xla_lite/mesh/base:placements", "//torch_xla_lite/mesh:sharding"],
         "processes_test": ["//bazel:pytest_plugin", "//test/python:programs", "//torch_xla_lite:__init__",
             "//torch_xla_lite:launch", "//torch_xla_lite/mesh/base:distributed"],
         "program_history_test": ["//torch_xla_lite:__init__", "//torch_xla_lite/mesh/base:program_history"],

@@ -13,6 +13,7 @@ from test.mesh import devices  # noqa: F401  before jax starts
 from torch_xla_lite import _XLAC, debug
 from torch_xla_lite.compiler.compiler import compilation_cache
 from torch_xla_lite.lowering.base import decomposition
+from torch_xla_lite.mesh.base import placements
 from torch_xla_lite.mesh.sharding import spec_of
 
 import jax  # isort: skip
@@ -202,7 +203,7 @@ def test_a_mesh_of_torch_is_taken():
     names = ("rows", "columns")
     mesh = DeviceMesh("cpu", ranks, mesh_dim_names=names, _init_backend=False, _rank=0)
     txl.set_mesh(mesh, batch="rows")
-    assert dict(txl.placements.mesh().shape) == {"rows": 2, "columns": 4}
+    assert dict(placements.mesh().shape) == {"rows": 2, "columns": 4}
     assert spec_of(_rows().to("jax")) == "P('rows')"
     too_many = DeviceMesh("cpu", torch.arange(16), _init_backend=False, _rank=0)
     with pytest.raises(ValueError, match="device 15, and jax has 8"):
