@@ -253,7 +253,7 @@ def installed(folder: Path) -> dict[str, str]:
     (info / "entry_points.txt").write_text(
         "[torch.backends]\ntorch_xla_lite = torch_xla_lite_autoload:register\n"
     )
-    root = str(_SOURCE.parents[1])
+    root = str(_SOURCE.parents[2])
     paths = {"PYTHONPATH": os.pathsep.join([str(folder), root])}
     return {**os.environ, **paths, "TORCH_DEVICE_BACKEND_AUTOLOAD": "1"}
 
