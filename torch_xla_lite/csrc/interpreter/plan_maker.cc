@@ -158,6 +158,8 @@ class PlanMaker {
     const auto is_defined = [](const Trace::Value& value) { return value.memory != kNone; };
     const auto num_results = static_cast<size_t>(std::ranges::count_if(traced, is_defined));
     if (parts.empty() || parts.size() != num_results) return false;
+    const auto is_traced = [&](const Part& part) { return is_defined(traced.at(part.output)); };
+    if (!std::ranges::all_of(parts, is_traced)) return false;
     std::vector<Plan::Step> steps;
     std::vector<Trace::Value> values = traced;
     for (const Part& part : parts) {
