@@ -1,4 +1,4 @@
-"""Runs what tells most about an accelerator, and prints one JSON for a report: some five minutes.
+"""Runs what tells most about an accelerator, and prints one JSON for a report.
 
     python -m torch_xla_lite.examples.accelerator_report > report.json
 
