@@ -33,7 +33,7 @@ class Installed:
         return subprocess.run(
             [self.python, *arguments],
             cwd=cwd,
-            # The lowering of the example is tested, so graphs are compiled.
+            # The lowering is tested, so graphs are compiled.
             env=kept
             | {"HOME": str(self.site), "OMP_NUM_THREADS": "1"}
             | {"TORCH_XLA_LITE_COMPILE": "first", "TORCH_CUDA_ARCH_LIST": "9.0"},

@@ -73,11 +73,10 @@ def _is_named(file: Path) -> bool:
 
 
 def test_every_source_is_named_by_the_build_file_beside_it():
-    # What pip or another workspace builds is named there.
-    elsewhere = ("test/extension/example", "test/extension/workspace")
+    # What another workspace builds is named there.
     expect_none(
         f"{file}: name it in {file.parent}/BUILD.bazel"
         for file in files(".cc", ".cu", ".cuh", ".h", ".py")
-        if len(file.parts) > 1 and not any(map(file.is_relative_to, elsewhere))
+        if len(file.parts) > 1 and not file.is_relative_to("test/extension/workspace")
         if not _is_named(file)
     )
