@@ -109,54 +109,39 @@ def test_the_report_contains_every_test_case(target: Path):
     assert names == {"test_one", "test_two", "test_three"}
 
 
+# The tests print what is drawn; the second of torch runs after the first, or alone.
 _DRAWING = """
+import torch
 from hypothesis import given, strategies
 
-@given(strategies.lists(strategies.integers()))
-def test_one(numbers): print("drawn", numbers)
-"""
-
-
-def _drawn(folder: Path, **environ: str) -> list[str]:
-    (folder / "some_test.py").write_text(_DRAWING)
-    lines = _run(folder, "-s", **environ).stdout.splitlines()
-    return [line for line in lines if line.startswith("drawn")]
-
-
-def test_the_same_examples_are_drawn_each_time(tmp_path: Path):
-    first = _drawn(tmp_path)
-    assert len(first) > 50
-    assert _drawn(tmp_path) == first
-
-
-def test_repeated_runs_draw_different_examples(tmp_path: Path):
-    first, second = (_drawn(tmp_path, TEST_RANDOM_SEED=number) for number in ("1", "2"))
-    assert first != second
-
-
-# Both tests print a random number; the second runs after the first, or alone.
-_TORCH = """
-import torch
-
 DRAWN = torch.randn(2)[1].item()
+
+@given(strategies.lists(strategies.integers()))
+def test_examples(numbers): print("drawn", numbers)
+
 def test_zero(): print("drawn", DRAWN)
 def test_one(): print("drawn", torch.randn(()).item())
 def test_two(): print("drawn", torch.randn(()).item())
 """
 
 
-def _drawn_from_torch(folder: Path, *arguments: str, **environ: str) -> list[str]:
-    (folder / "some_test.py").write_text(_TORCH)
-    lines = _run(folder, "-s", *arguments, **environ).stdout.split("drawn ")[1:]
-    return [line.split()[0].rstrip(".") for line in lines]
+def _drawn(folder: Path, *arguments: str, **environ: str) -> tuple[list[str], list[str]]:
+    """The examples of hypothesis, and the numbers of torch."""
+    (folder / "some_test.py").write_text(_DRAWING)
+    texts = _run(folder, "-s", *arguments, **environ).stdout.split("drawn ")[1:]
+    drawn = [text.split("\n")[0].rstrip(".") for text in texts]
+    return drawn[:-3], drawn[-3:]
 
 
-def test_random_numbers_of_a_test_do_not_depend_on_earlier_tests(tmp_path: Path):
-    in_the_file, first, second = _drawn_from_torch(tmp_path)
+def test_each_run_draws_the_same_and_no_test_depends_on_earlier_ones(tmp_path: Path):
+    examples, (in_the_file, first, second) = _drawn(tmp_path)
+    assert len(examples) > 50
     assert first == second
-    assert _drawn_from_torch(tmp_path, "-k", "zero or two") == [in_the_file, first]
+    part, numbers = _drawn(tmp_path, "-k", "examples or zero or two")
+    assert [*part, *numbers] == [*examples, in_the_file, first]
 
 
-def test_repeated_runs_draw_different_numbers_from_torch(tmp_path: Path):
-    once, again = (_drawn_from_torch(tmp_path, TEST_RANDOM_SEED=number) for number in ("1", "2"))
-    assert all(x != y for x, y in zip(once, again, strict=True))
+def test_repeated_runs_draw_differently(tmp_path: Path):
+    once, again = (_drawn(tmp_path, TEST_RANDOM_SEED=number) for number in ("1", "2"))
+    assert once[0] != again[0]
+    assert all(x != y for x, y in zip(once[1], again[1], strict=True))

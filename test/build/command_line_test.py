@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from bazel.pytest_plugin import mostly_nightly
 from test.build.environments import environment
 from test.build.shell import program
 from test.build.tree import copied, inputs
 
 _MARK = "bazel was started"
+_ALL = ">&- 2>&- <&-"  # All streams are closed.
 
 
 def _nightly(*values: object) -> object:
@@ -72,26 +74,26 @@ def _state(tree: Path, *, but: str = "") -> dict[Path, tuple[int, int]]:
     [
         ("develop --bogus", {}, "option --bogus not recognized"),
         _nightly("build_ext --bogus", {}, "option --bogus not recognized"),
-        ("build_ext --include-dirs=x", {}, "option --include-dirs not recognized"),
+        _nightly("build_ext --include-dirs=x", {}, "option --include-dirs not recognized"),
         _nightly("sdist --bogus", {}, "option --bogus not recognized"),
         _nightly("bdist_wheel --bogus", {}, "option --bogus not recognized"),
         _nightly("--bogus develop", {}, "option --bogus not recognized"),
-        ("develop --watch", {}, "option --watch not recognized"),
-        ("explain old new", {}, "invalid command 'old'"),
+        _nightly("develop --watch", {}, "option --watch not recognized"),
+        _nightly("explain old new", {}, "invalid command 'old'"),
         ("build_ext", {"TORCH_XLA_LITE_DEBUG_FILES": "1"}, "there is no such variable"),
         _nightly("develop --dry-run", {}, "option --dry-run not recognized"),
         _nightly("--dry-run develop", {}, "option --dry-run not recognized"),
         ("developp", {}, "invalid command 'developp'"),
         _nightly("build_ext developp", {}, "invalid command 'developp'"),
-        ("", {}, "no commands supplied"),
+        _nightly("", {}, "no commands supplied"),
         _nightly("bdist_dumb", {}, "bdist_dumb is a command of setuptools' own"),
         ("build_ext install_lib", {}, "install_lib is a command of setuptools' own"),
         ("build_ext", {"TORCH_XLA_LITE_BAZL": "x"}, "nearest one is TORCH_XLA_LITE_BAZEL."),
-        ("clean", {"TORCH_XLA_LITE_BAZL": "x"}, "nearest one is TORCH_XLA_LITE_BAZEL."),
-        ("bdist_wheel", {"MAX_JOBS": "two"}, "MAX_JOBS='two' is not an integer >= 1."),
+        _nightly("clean", {"TORCH_XLA_LITE_BAZL": "x"}, "nearest one is TORCH_XLA_LITE_BAZEL."),
+        _nightly("bdist_wheel", {"MAX_JOBS": "two"}, "MAX_JOBS='two' is not an integer >= 1."),
         ("sdist", {"BUILD_LIB_WHL": "1", "BUILD_PYTHON_ONLY": "1"}, "exclude each other"),
         ("build_ext", {"TORCH_XLA_LITE_BAZEL": "/no/bazel"}, "is not a program that can be run"),
-        ("bdist_wheel", {"PATH": "/nowhere"}, "neither bazelisk nor bazel on PATH"),
+        _nightly("bdist_wheel", {"PATH": "/nowhere"}, "neither bazelisk nor bazel on PATH"),
     ],
 )
 def test_an_unknown_command_is_reported_before_bazel_starts_and_before_anything_is_written(
@@ -118,9 +120,8 @@ print(len(calls), "configured")
 """
 
 
-@pytest.mark.parametrize(
-    "command", ["develop", *(_nightly(c) for c in ("build_ext", "bdist_wheel", "-v develop"))]
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("command", ["develop", "build_ext", "bdist_wheel", "-v develop"])
 def test_a_command_configures_the_tree_once(tree: Path, command: str):
     process = _run(tree, *command.split(), script=("-c", _COUNTED))
     assert "error: Bazel" in process.stderr
@@ -130,10 +131,10 @@ def test_a_command_configures_the_tree_once(tree: Path, command: str):
 @pytest.mark.parametrize(
     ("environ", "message"),
     [
-        ({"TORCH_XLA_LITE_BAZL": "x"}, "nearest one is TORCH_XLA_LITE_BAZEL."),
+        _nightly({"TORCH_XLA_LITE_BAZL": "x"}, "nearest one is TORCH_XLA_LITE_BAZEL."),
         ({"MAX_JOBS": "two"}, "MAX_JOBS='two' is not an integer >= 1."),
-        ({"BUILD_LIB_WHL": "1"}, "the package in this tree needs both"),
-        ({"PATH": "/nowhere"}, "neither bazelisk nor bazel on PATH"),
+        _nightly({"BUILD_LIB_WHL": "1"}, "the package in this tree needs both"),
+        _nightly({"PATH": "/nowhere"}, "neither bazelisk nor bazel on PATH"),
     ],
 )
 def test_a_lone_develop_leaves_nothing_but_bytecode_when_a_variable_is_wrong(
@@ -149,7 +150,7 @@ def test_a_lone_develop_leaves_nothing_but_bytecode_when_a_variable_is_wrong(
 @pytest.mark.parametrize(
     ("arguments", "answer"),
     [
-        ("--help", "usage: setup.py"),
+        _nightly("--help", "usage: setup.py"),
         _nightly("--help-commands", "usage: setup.py"),
         ("--version", "0.1.0"),
         _nightly("--name", "torch_xla_lite"),
@@ -218,7 +219,7 @@ def test_an_output_that_takes_nothing_more_is_an_error_as_others(tree: Path, arg
     assert process.stderr.startswith("error: [Errno 28] No space left on device: 'standard output'")
 
 
-@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&- <&-"])
+@pytest.mark.parametrize("closed", mostly_nightly([">&-", "2>&-", _ALL], [_ALL]))
 @pytest.mark.parametrize("command", ["options", "develop"])
 def test_closed_streams_change_no_exit_code(tree: Path, command: str, closed: str):
     # Cron and supervisors may start it so. Bazel writes to the stream that it is given.

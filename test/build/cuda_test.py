@@ -10,6 +10,7 @@ from bazel.pybuild.errors import BuildError
 from bazel.pybuild.machine import cuda, cuda_toolkits, packages
 from bazel.pybuild.options import Options, read
 from bazel.pybuild.variables import Switch
+from bazel.pytest_plugin import mostly_nightly
 from test.build.shell import program
 from test.build.toolkit import write_toolkit
 
@@ -168,7 +169,9 @@ _REAL = cuda_toolkits.STANDARD.resolve()
 
 
 @pytest.mark.skipif(not (_REAL / "bin" / "nvcc").exists(), reason=f"there is no {_REAL}")
-@pytest.mark.parametrize("program", ["cudafe++", "fatbinary", "ptxas"])
+@pytest.mark.parametrize(
+    "program", mostly_nightly(["cudafe++", "fatbinary", "ptxas"], ["cudafe++"])
+)
 def test_a_toolkit_with_a_broken_program_is_not_taken(tmp_path: Path, program: str):
     (tmp_path / "bin").mkdir()
     for entry in _REAL.iterdir():

@@ -185,12 +185,14 @@ def test_a_pyproject_of_the_future_is_installed_once(root: Path, site: Path):
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("environment")
-    venv.create(folder, with_pip=True, symlinks=True)
+    venv.create(folder, symlinks=True)
     return folder / "bin" / "python"
 
 
 @pytest.mark.nightly
 def test_pip_lists_and_uninstalls_it(environment: Path, root: Path):
+    subprocess.run([environment, "-m", "ensurepip"], capture_output=True, check=True)
+
     def run(*arguments: str) -> str:
         command = [environment, *arguments]
         process = subprocess.run(command, cwd="/", capture_output=True, text=True, check=True)

@@ -15,6 +15,7 @@ from bazel.pybuild.machine import find_bazel
 from test.build.tree import ROOT
 from torch_xla_lite.utils import cpp_extension
 
+pytestmark = pytest.mark.nightly
 _SOURCES = Path("test/extension/workspace")
 # As in our .bazelrc, which the other workspace does not read.
 _QUICK_START = "--host_jvm_args=-XX:TieredStopAtLevel=1"
@@ -54,7 +55,6 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     run("shutdown")
 
 
-@pytest.mark.nightly
 def test_its_library_can_use_a_public_library_of_ours(built: Path):
     assert ctypes.CDLL(str(built / "libelements.so")).Elements() == 6
 

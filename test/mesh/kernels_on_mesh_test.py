@@ -75,6 +75,7 @@ print(txl.debug.metrics()["compiles"], txl.debug.metrics()["loads"])
 """
 
 
+@pytest.mark.nightly
 def test_programs_with_divided_kernels_are_loaded(tmp_path: Path):
     variables = {
         "TORCH_XLA_LITE_COMPILATION_CACHE": "1",

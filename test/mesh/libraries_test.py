@@ -12,7 +12,6 @@ import torch
 from torch import nn
 
 import torch_xla_lite as txl
-from bazel.pytest_plugin import mostly_nightly
 from test.mesh import devices  # noqa: F401  before jax starts
 from test.mesh.transformer import RULES as TRANSFORMER_RULES
 from test.mesh.transformer import VOCABULARY, LanguageModel
@@ -20,6 +19,8 @@ from test.models import libraries
 from torch_xla_lite import debug
 
 import jax  # isort: skip
+
+pytestmark = pytest.mark.nightly
 
 # The matrices of transformers' models: of GPT-2, whose weights are transposed, and of Llama, ViT.
 RULES = [
@@ -121,7 +122,7 @@ _KINDS = ("gpt2", "llama", "vit")
 _TRAININGS = [*itertools.product(_KINDS, PLACES, (False,)), *((k, "fsdp", True) for k in _KINDS)]
 
 
-@pytest.mark.parametrize("training", mostly_nightly(_TRAININGS, [("gpt2", "fsdp", False)]), ids=str)
+@pytest.mark.parametrize("training", _TRAININGS, ids=str)
 def test_the_trainer_of_transformers(
     training: tuple[str, str, bool], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -133,7 +134,6 @@ def test_the_trainer_of_transformers(
     assert debug.metrics()["gathered"] == {}
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("mode", PLACES)
 def test_a_loop_of_accelerate(mode: str, monkeypatch: pytest.MonkeyPatch):
     accelerate = libraries.require("accelerate")
@@ -162,7 +162,6 @@ def test_a_loop_of_accelerate(mode: str, monkeypatch: pytest.MonkeyPatch):
     assert losses(mode) == pytest.approx(losses(None), abs=1e-5)
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("mode", PLACES)
 def test_a_loop_as_of_nanogpt(mode: str):
     """Batches cut from one text, micro-batches, clipped gradients, decay of matrices alone, a rate
@@ -218,7 +217,6 @@ def test_a_loop_as_of_nanogpt(mode: str):
     assert debug.metrics()["gathered"] == {}
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("mode", ["dp", "fsdp"])
 @pytest.mark.parametrize("name", ["vit_tiny_patch16_224", "resnet18", "mobilenetv3_small_050"])
 def test_the_models_of_timm(name: str, mode: str):
@@ -248,7 +246,6 @@ def test_the_models_of_timm(name: str, mode: str):
     assert debug.metrics()["gathered"] == {}
 
 
-@pytest.mark.nightly
 def test_lightning(tmp_path: Path):
     lightning = libraries.require("lightning.pytorch")
     from torch_xla_lite.libraries.lightning import JaxStrategy

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from bazel.pytest_plugin import mostly_nightly
 from test.models import libraries
 from test.python import programs
 from torch_xla_lite import launch
 
+pytestmark = pytest.mark.nightly
 _PROGRAM = Path(__file__).with_name("library_training.py")
 _MODULES = {"accelerate": "accelerate", "lightning": "lightning.pytorch"}
 
@@ -19,7 +19,7 @@ _MODULES = {"accelerate": "accelerate", "lightning": "lightning.pytorch"}
 _CELLS = itertools.product(("accelerate", "lightning", "transformers"), ("dp", "fsdp"))
 
 
-@pytest.mark.parametrize("cell", mostly_nightly(_CELLS, [("accelerate", "dp")]), ids=str)
+@pytest.mark.parametrize("cell", _CELLS, ids=str)
 def test_processes_train_as_one(
     cell: tuple[str, str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ):

@@ -120,7 +120,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return texts
 
 
-@pytest.mark.parametrize("mode", mostly_nightly(MODES, ["dp", "tp+fsdp"]))
+@pytest.mark.parametrize("mode", mostly_nightly(MODES, ["tp+fsdp"]))
 def test_a_mode_trains_as_one_device_does(mode: str, compiled: list[str]):
     expected, _ = _on_one_device(None)
     model = _model(mode)
@@ -184,7 +184,7 @@ OPTIONS = {
     "autocast": (0.0, _adamw, {"autocast": True}),
     "checkpoint": (0.0, _adamw, {"checkpoint": True}),
 }
-DAILY = {("fsdp", "dropout"), ("tp+dp", "two parts")}
+DAILY = {("fsdp", "dropout")}
 
 
 def _first_gradients(mode: str | None) -> dict[str, torch.Tensor]:

@@ -64,7 +64,7 @@ def main(mode: str, failure: str = "", process: str = "0", at_step: str = "0") -
     shape, axes = ((2, 4), ("data", "model")) if grid else ((8,), ("data",))
     txl.set_mesh(jax.make_mesh(shape, axes))
     torch.manual_seed(jax.process_index())  # Those of process 0 count.
-    model = LanguageModel()
+    model = LanguageModel(blocks=1)
     txl.shard_module(model, RULES if grid else (), fsdp="data" if mode != "dp" else None)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     if path := os.environ.get("LOAD"):

@@ -28,10 +28,12 @@ class Block(nn.Module):
 
 
 class LanguageModel(nn.Module):
-    def __init__(self, width: int = 64, heads: int = 8, dropout: float = 0.0) -> None:
+    def __init__(
+        self, width: int = 64, heads: int = 8, dropout: float = 0.0, blocks: int = 2
+    ) -> None:
         super().__init__()
         self.embedding = nn.Embedding(VOCABULARY, width)
-        self.blocks = nn.ModuleList([Block(width, heads, dropout) for _ in range(2)])
+        self.blocks = nn.ModuleList([Block(width, heads, dropout) for _ in range(blocks)])
         self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, VOCABULARY)
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:

@@ -154,7 +154,7 @@ PROGRAMS = {
     "transformers Whisper": Program(Speech, sound),
     "diffusers UNet": Program(Denoised, noise),
 }  # fmt: skip
-DAILY = ("timm ConvNeXt", "transformers Llama")
+DAILY = ("transformers Llama",)
 
 
 @pytest.mark.parametrize("training", [False, True], ids=["eval", "train"])
@@ -214,7 +214,8 @@ for folder in sorted(Path(sys.argv[1]).iterdir()):
 """
 
 
-@pytest.mark.parametrize("name", mostly_nightly(PROGRAMS, DAILY[:1]))
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_an_exported_program_serves_all_sizes(name: str, tmp_path: Path) -> None:
     program = PROGRAMS[name]
     module = Result(program).eval()

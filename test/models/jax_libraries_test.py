@@ -26,6 +26,7 @@ def tensors_of(tree: Any) -> Any:
     return jax.tree.map(parameter, tree)
 
 
+@pytest.mark.nightly
 def test_a_layer_of_equinox_is_a_pytree_with_gradients():
     equinox = pytest.importorskip("equinox")
     layer = equinox.nn.MLP(3, 2, 8, depth=1, key=jax.random.key(0))
@@ -56,6 +57,7 @@ def trained(device: str, make: Any, steps: int = 10) -> list[float]:
     return losses
 
 
+@pytest.mark.nightly
 def test_adamw_of_optax_is_that_of_torch():
     optax = pytest.importorskip("optax")
     transformation = optax.adamw(1e-2, weight_decay=0.01)
@@ -77,7 +79,7 @@ TRANSFORMATIONS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", mostly_nightly(TRANSFORMATIONS, ["adam", "by name"]))
+@pytest.mark.parametrize("name", mostly_nightly(TRANSFORMATIONS, ["by name"]))
 def test_transformations_compute_and_resume_as_in_jax(name: str, tmp_path: Path):
     optax = pytest.importorskip("optax")
     transformation = TRANSFORMATIONS[name](optax)
@@ -237,7 +239,7 @@ NNX: dict[str, tuple[Callable[[Any, Any], Any], jax.Array]] = {
 }
 
 
-@pytest.mark.parametrize("name", mostly_nightly(LINEN, ["convolution", "embedding"]))
+@pytest.mark.parametrize("name", mostly_nightly(LINEN, ["convolution"]))
 def test_layers_of_linen_train_as_in_jax(name: str):
     make, x = LINEN[name]
     layer = make(pytest.importorskip("flax.linen"))
@@ -247,7 +249,8 @@ def test_layers_of_linen_train_as_in_jax(name: str):
     assert steps_of(module, torch_view(x)) == pytest.approx(expected, rel=1e-4)
 
 
-@pytest.mark.parametrize("name", mostly_nightly(NNX, ["attention"]))
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", NNX)
 def test_layers_of_nnx_train_as_in_jax(name: str):
     nnx = pytest.importorskip("flax.nnx")
     make, x = NNX[name]

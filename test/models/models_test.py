@@ -199,12 +199,10 @@ PROGRAMS: dict[str, tuple[Callable[[], nn.Module], Loss]] = {
     "transformers Llama with gradient checkpointing": (with_checkpoints, of_tokens()),
 }
 
-# One of each library; the others are nightly.
+# One of each kind of model; the others are nightly.
 DAILY = (
     "torchvision ResNet",
-    "timm ConvNeXt",
     "transformers GPT-2",
-    "diffusers UNet",
     "PyTorch Geometric GCN and GAT",
     "peft LoRA",
 )

