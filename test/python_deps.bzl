@@ -382,7 +382,7 @@ PYTHON_DEPS = {
         "move_test": [":conftest", ":world", "//bazel:pytest_plugin", "//test/build:shell"],
         "network_test": [":conftest", ":servers", ":world", "//bazel:pytest_plugin", "//test/build:shell"],
         "pins_test": [":conftest", ":world", "//bazel:pytest_plugin"],
-        "property_test": [":conftest", ":holdings", ":world"],
+        "property_test": [":conftest", ":holdings", ":world", "//bazel:pytest_plugin"],
         "remotes_test": [":conftest", ":world", "//scripts:__init__", "//scripts/repos:git", "//scripts/repos:model",
             "//scripts/repos:remotes"],
         "submodules_test": [":conftest", ":world", "//bazel:pytest_plugin"],
