@@ -25,6 +25,21 @@ def test_rules_are_loaded_from_defs_bzl_only():
     )
 
 
+def test_labels_of_pages_and_workflows_are_of_packages():
+    label = re.compile(r"(?<![:\w])//([a-z][\w/]*)(?=:|/\.\.\.|[\s`])")
+    packages = {str(folder) for file in _BUILD_FILES for folder in file.parents}
+    # A source distribution has no workflows.
+    workflows = [file.relative_to(ROOT) for file in (ROOT / ".github/workflows").glob("*.yml")]
+    pages = [*files(".md"), *workflows]
+    labels = {(file, name) for file in pages for name in label.findall(text(file))}
+    assert len(labels) > 10
+    expect_none(
+        f"{file}: no BUILD file is in {name}"
+        for file, name in sorted(labels)
+        if name not in packages
+    )
+
+
 def test_no_result_is_kept_out_of_the_caches():
     expect_none(
         f"{file}: remove the tag {tag}"
