@@ -66,16 +66,7 @@ from scripts.op_results import (  # noqa: E402
     Job,
     Result,
 )
-
-# Relative and absolute, the latter times the largest element.
-_TOLERANCES = {
-    torch.float64: 1e-8,
-    torch.complex128: 1e-8,
-    torch.float32: 1e-4,
-    torch.complex64: 1e-4,
-    torch.float16: 4e-3,
-    torch.bfloat16: 3e-2,
-}
+from torch_xla_lite.debug.comparison import _TOLERANCES  # noqa: E402
 
 
 class _Difference(Exception):
@@ -403,6 +394,7 @@ def _check_tensor(got: Any, wanted: torch.Tensor, values: bool) -> None:
         got, wanted = got.to_dense(), wanted.to_dense()
     if wanted.is_quantized:
         got, wanted = got.dequantize(), wanted.dequantize()
+    # Relative, and absolute: the latter times the largest element.
     tolerance = _TOLERANCES.get(wanted.dtype, 0.0)
     finite = wanted[wanted.isfinite()] if tolerance else wanted
     scale = finite.abs().max().item() if tolerance and finite.numel() else 0.0
