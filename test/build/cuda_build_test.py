@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from bazel.pybuild.machine import cuda_toolkits, toolchain
-from scripts.ci.nvidia import codes, toolkit
 from test.build.cuda_tree import CudaTree
 from test.build.environments import environment
+from test.build.nvidia import codes, toolkit
 
 pytestmark = pytest.mark.nightly
 

@@ -6,8 +6,8 @@ import re
 import sys
 from pathlib import Path
 
-from scripts.ci.nvidia import toolkit
 from test.build.nested import Nested
+from test.build.nvidia import toolkit
 
 _SMALL = Path(__file__).parent / "testdata" / "small"
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from scripts.ci.nvidia import codes
 from test.bazel.made import made
+from test.build.nvidia import codes
 
 _LIBRARIES = [
     made("test/bazel/cuda/libscale.so"),
