@@ -59,8 +59,8 @@ def _bits(model: nn.Module) -> list[list]:
 @pytest.mark.parametrize(
     ("mesh", "other"),
     [
-        ("2x4", "8"),
         ("8", "one device"),
+        pytest.param("2x4", "8", marks=pytest.mark.nightly),
         pytest.param("one device", "2x4", marks=pytest.mark.nightly),
         pytest.param("8", "2x4", marks=pytest.mark.nightly),
     ],

@@ -3,7 +3,6 @@
 import re
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -41,10 +40,6 @@ def _develop(tree: Nested, **environ: str) -> str:
 
 def _explain(tree: Nested) -> str:
     return tree.must("explain").stdout
-
-
-def _executed(tree: Nested) -> list[dict[str, Any]]:
-    return tree.report()["executed"]
 
 
 def _compiled(name: str) -> str:
