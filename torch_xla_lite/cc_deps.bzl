@@ -43,8 +43,10 @@ CC_DEPS = {
             "//torch_xla_lite/csrc/ops:map_tensors", "//torch_xla_lite/csrc/ops:named",
             "//torch_xla_lite/csrc/ops:op_info", "//torch_xla_lite/csrc/ops:op_name",
             "//torch_xla_lite/csrc/tensor:dtype", "//torch_xla_lite/csrc/tensor:op_signature", "@torch//:operators"]),
-        "shape_rules": (["shape_rules.cc", "shape_rules.h"], [":meta_function", "//torch_xla_lite/csrc/ops:named",
-            "//torch_xla_lite/csrc/ops:op_info", "//torch_xla_lite/csrc/ops:op_name", "@torch//:core"]),
+        "shape_rules": (["shape_rules.cc", "shape_rules.h"], [":meta_function",
+            "//torch_xla_lite/csrc/aten:kernel_keys", "//torch_xla_lite/csrc/ops:map_tensors",
+            "//torch_xla_lite/csrc/ops:named", "//torch_xla_lite/csrc/ops:op_info", "//torch_xla_lite/csrc/ops:op_name",
+            "@torch//:core"]),
     },
     "torch_xla_lite/csrc/interpreter": {
         "arena": (["arena.cc", "arena.h"], ["@torch//:c10"]),

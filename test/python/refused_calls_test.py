@@ -97,8 +97,18 @@ def test_floats_of_two_widths_raise(op):
         op(A.jax(), A.double().jax())
 
 
-def test_huber_loss_of_two_widths_has_that_of_the_first():
-    assert F.huber_loss(A.jax(), A.double().jax()).dtype == torch.float32
+MIXED_DTYPES = {
+    "huber_loss": lambda d: F.huber_loss(A.to(d), A.double().to(d)),
+    "ldexp": lambda d: torch.ldexp(torch.tensor(True).to(d), torch.tensor(2.5).half().to(d)),
+    "soft_margin_loss": lambda d: F.soft_margin_loss(A.half().to(d), A.to(d), reduction="none"),
+}
+
+
+@pytest.mark.parametrize("op", MIXED_DTYPES.values(), ids=MIXED_DTYPES.keys())
+def test_two_dtypes_give_the_one_that_they_give_on_the_cpu(op):
+    found, expected = op("jax"), op("cpu")
+    assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+    torch.testing.assert_close(found.cpu(), expected)
 
 
 def test_an_outer_product_beside_a_wide_number_is_wide():

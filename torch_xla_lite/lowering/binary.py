@@ -372,7 +372,7 @@ def logaddexp2(self: Operand, other: Operand, *, outs) -> jax.Array:
     return jnp.logaddexp2(*_rounded_pair(self, other, outs[0]))
 
 
-@lower("aten::ldexp.Tensor", shares="self=same")
+@lower("aten::ldexp.Tensor", shares="self=same", results="ldexp")
 def ldexp(self: Operand, other: Operand, *, outs) -> jax.Array:
     a, b = _wide_pair(self, other, outs[0])
     return lax.mul(a, unary.exp2(b))

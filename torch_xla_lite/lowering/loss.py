@@ -113,7 +113,7 @@ def huber_loss_backward(
     return lax.mul(slope, _spread_grad(grad_output, a.shape, reduction, a.dtype))
 
 
-@lower("aten::soft_margin_loss", refuses="biuc")
+@lower("aten::soft_margin_loss", refuses="biuc", results="soft_margin_loss")
 def soft_margin_loss(self: jax.Array, target: jax.Array, reduction: int = _MEAN) -> jax.Array:
     a, b = _pair(self, target)
     return _reduced(lax.log1p(lax.exp(lax.neg(lax.mul(a, b)))), reduction)

@@ -10,7 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "torch_xla_lite/csrc/aten/kernel_keys.h"
 #include "torch_xla_lite/csrc/infer/meta_function.h"
+#include "torch_xla_lite/csrc/ops/map_tensors.h"
 #include "torch_xla_lite/csrc/ops/named.h"
 #include "torch_xla_lite/csrc/ops/op_name.h"
 
@@ -406,6 +408,29 @@ Results LogSumExp(Arguments arguments) {
   return By("aten::amax", arguments.vec());
 }
 
+// The sizes that torch's meta function gives, and the dtype that its CPU kernel gives, where the
+// two differ: one element of each operand shows it, whatever it is.
+Results ByKernel(std::string_view name, Arguments arguments) {
+  const c10::OperatorHandle op = *ops::FindOp(name);
+  torch::jit::Stack results = arguments.vec(), on_cpu;
+  for (const c10::IValue& argument : arguments) {
+    on_cpu.push_back(ops::MapArgument(argument, at::kCPU, [](const Tensor& tensor) {
+      const at::DimVector sizes(tensor.dim(), 1);
+      return tensor.is_cpu() ? tensor : Tensor(at::detail::empty_cpu(sizes, tensor.scalar_type()));
+    }));
+  }
+  op.callBoxed(&results);
+  const aten::KernelKeysGuard keys;
+  op.callBoxed(&on_cpu);
+  return {{Meta(results[0].toTensor().sizes(), on_cpu[0].toTensor().scalar_type())}};
+}
+
+Results Ldexp(Arguments arguments) { return ByKernel("aten::ldexp.Tensor", arguments); }
+
+Results SoftMarginLoss(Arguments arguments) {
+  return ByKernel("aten::soft_margin_loss", arguments);
+}
+
 // By the names in the facts of ops.
 Rule FindRule(std::string_view name) {
   static constexpr auto kRules = std::to_array<std::pair<std::string_view, Rule>>({
@@ -423,6 +448,7 @@ Rule FindRule(std::string_view name) {
       {"group_norm_backward", GroupNormBackward},
       {"layer_norm", LayerNorm},
       {"layer_norm_backward", LayerNormBackward},
+      {"ldexp", Ldexp},
       {"like", FactoryLike},
       {"linear", Linear},
       {"logsumexp", LogSumExp},
@@ -432,6 +458,7 @@ Rule FindRule(std::string_view name) {
       {"mean", Mean},
       {"random", Random},
       {"range", Range},
+      {"soft_margin_loss", SoftMarginLoss},
       {"softmax", Softmax},
       {"sum", Sum},
       {"where", Where},
