@@ -451,7 +451,9 @@ DRAWS = {
     "poisson": lambda: torch.poisson(torch.linspace(0, 99, 99).view(3, 33).jax().t()),
     "binomial": lambda: torch.binomial(torch.arange(9.0).jax(), torch.linspace(0, 1, 9).jax()),
     "binomial of many": lambda: torch.binomial(RATES.jax() * 99, RATES.jax() / 2),
-    "rrelu": lambda: F.rrelu(torch.linspace(-1, 1, 99).jax(), training=True),
+    "rrelu": lambda: F.rrelu(torch.linspace(-1, 1, 5000).jax(), 0.1, 0.37, training=True),
+    "rrelu of half": lambda: F.rrelu(torch.linspace(-1, 1, 99).half().jax(), training=True),
+    "rrelu of float64": lambda: F.rrelu(torch.linspace(-1, 1, 99).double().jax(), training=True),
 }
 
 
@@ -477,7 +479,12 @@ def test_each_seed_and_offset_gives_the_numbers_of_the_compiled_graph(seed, offs
     assert torch.equal(*interpreted, *compiled)
 
 
-@pytest.mark.parametrize("draw", ["dropout", "bernoulli", "randint", "randperm", "rand of float64"])
+DRAWS_OF_BITS = (
+    *("dropout", "bernoulli", "randint", "randperm", "rand of float64", "rrelu", "rrelu of half"),
+)
+
+
+@pytest.mark.parametrize("draw", DRAWS_OF_BITS)
 def test_no_draw_of_bits_is_compiled(draw):
     result = DRAWS[draw]()
     torch_xla_lite.sync()

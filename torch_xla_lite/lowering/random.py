@@ -115,11 +115,14 @@ def uniform(self: jax.Array, from_: float = 0, to: float = 1, *, outs, key) -> j
     if unit.dtype != np.float32:
         low = complex(from_, from_) if is_complex(unit.dtype) else from_
         return lax.add(lax.mul(unit, lax.full_like(unit, to - from_)), lax.full_like(unit, low))
-    # Whether XLA fuses the sum with a product that is exact makes no difference.
+    return _between(np.float32(from_), np.float32(to - from_), unit)
+
+
+def _between(low: Operand, width: Operand, unit: jax.Array) -> jax.Array:
+    """Of floats: whether XLA fuses the sum with a product that is exact makes no difference."""
     wide = convert(unit, np.dtype(np.float64))
-    low, width = float(np.float32(from_)), float(np.float32(to - from_))
-    wide = lax.add(lax.mul(wide, lax.full_like(wide, width)), lax.full_like(wide, low))
-    return convert(wide, unit.dtype)
+    low, width = (lax.convert_element_type(x, np.float64) for x in (low, width))
+    return convert(wide * width + low, unit.dtype)
 
 
 @lower("aten::normal_functional", runtime_floats="mean std", negative="std")
@@ -332,6 +335,6 @@ def rrelu_with_noise(
         slope = lax.div(lax.add(low, high), lax.full_like(x, 2))
         return lax.select(negative, lax.mul(x, slope), x), noise
     u = jax.random.uniform(key, x.shape, x.dtype)
-    drawn = lax.add(low, lax.mul(u, lax.sub(high, low)))
+    drawn = _between(low, lax.sub(high, low), u)
     slope = lax.select(negative, drawn, lax.full_like(x, 1))
     return lax.mul(x, slope), slope

@@ -112,11 +112,26 @@ Results Rand(const Stack& /*arguments*/, const Threefry& key, const ir::Shape& o
 
 // The product of two floats is exact in doubles, so that the sum is the same whether or not a
 // compiler fuses the two.
+at::Tensor Between(float low, float range, const at::Tensor& unit) {
+  return unit.to(at::kDouble).mul_(range).add_(low).to(at::kFloat);
+}
+
 Results Uniform(const Stack& arguments, const Threefry& key, const ir::Shape& out) {
   const double from = arguments[1].toDouble(), to = arguments[2].toDouble();
-  const double low = static_cast<float>(from), range = static_cast<float>(to - from);
-  const at::Tensor unit = Rand(arguments, key, out)[0];
-  return {unit.to(at::kDouble).mul_(range).add_(low).to(at::kFloat)};
+  return {Between(static_cast<float>(from), static_cast<float>(to - from),
+                  Rand(arguments, key, out)[0])};
+}
+
+// rrelu_with_noise_functional(self, noise, lower, upper, training, ...): the noise is the slopes.
+Results Rrelu(const Stack& arguments, const Threefry& key, const ir::Shape& out) {
+  const at::Tensor x = ToOpmath(arguments[0].toTensor()), negative = x.le(0);
+  const float lower = arguments[2].toScalar().toFloat(), upper = arguments[3].toScalar().toFloat();
+  if (!arguments[4].toBool())
+    return {at::where(negative, x.mul((lower + upper) / 2), x), arguments[1].toTensor()};
+  const at::Tensor drawn =
+      Between(lower, upper - lower, Generate<float>(key, out.dims(), UniformFloat));
+  const at::Tensor slope = at::where(negative, drawn, at::full({}, 1, at::kFloat));
+  return {x.mul(slope), slope};
 }
 
 // In [low, high).
@@ -212,6 +227,7 @@ const std::unordered_map<std::string_view, Entry>& Entries() {
       {"aten::rand.generator", {Rand, Kind::kFloats}},
       {"aten::rand_like", {Rand, Kind::kFloats}},
       {"aten::rand_like.generator", {Rand, Kind::kFloats}},
+      {"aten::rrelu_with_noise_functional", {Rrelu, Kind::kFloatsButDoubles}},
       {"aten::uniform", {Uniform, Kind::kFloatsButDoubles}},
       {"aten::bernoulli", {Bernoulli, Kind::kReals}},
       {"aten::bernoulli.Tensor", {Bernoulli, Kind::kReals}},
