@@ -149,7 +149,7 @@ PYTHON_DEPS = {
             "//torch_xla_lite/lowering/base:registry"],
         "factories": ["//torch_xla_lite/lowering/base:promotion", "//torch_xla_lite/lowering/base:registry",
             "//torch_xla_lite/lowering/base:target"],
-        "fft": ["//torch_xla_lite/lowering/base:registry"],
+        "fft": ["//torch_xla_lite/lowering/base:promotion", "//torch_xla_lite/lowering/base:registry"],
         "foreach": [":binary", ":reduction", ":ternary", ":unary", "//torch_xla_lite/lowering/base:promotion",
             "//torch_xla_lite/lowering/base:registry"],
         "index": [":binary", "//torch_xla_lite/lowering/base:checks", "//torch_xla_lite/lowering/base:mesh",

@@ -48,6 +48,13 @@ IN_WIDER: dict[str, Callable[[int], torch.Tensor]] = {
     "solve_triangular": lambda n: torch.linalg.solve_triangular(
         torch.eye(4, device="jax", dtype=HALF), spread(4, n, dtype=HALF), upper=True
     ),
+    "householder_product": lambda n: torch.linalg.householder_product(
+        spread(n, 4, dtype=HALF) / 11, spread(4, dtype=HALF) / 11
+    ),
+    "linalg.lu": lambda n: torch.linalg.lu(torch.eye(n, device="jax", dtype=HALF))[2],
+    "stft": lambda n: torch.view_as_real(
+        torch.stft(spread(n + 20, dtype=HALF), 8, return_complex=True)
+    ),
     "erfcx": lambda n: torch.special.erfcx(spread(n, dtype=torch.float16)),
     "sum of uint16 that wraps": lambda n: spread(n, dtype=torch.uint16) + 65530,
     "product of uint16": lambda n: spread(n, dtype=torch.uint16) * 40000,

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from torch_xla_lite.lowering.base.promotion import opmath
 from torch_xla_lite.lowering.base.registry import lower
 
 _COMPLEX = {np.dtype(np.float32): np.complex64, np.dtype(np.float64): np.complex128}
@@ -51,6 +52,7 @@ def fft_c2c(self: jax.Array, dim: list[int], normalization: int, forward: bool) 
 @lower("aten::_fft_r2c")
 def fft_r2c(self: jax.Array, dim: list[int], normalization: int, onesided: bool) -> jax.Array:
     count = _length(self, dim)
+    self = opmath(self)
     if not onesided:
         x = lax.convert_element_type(self, _COMPLEX[self.dtype])
         return _scaled(_transform(x, dim, True), count, normalization)

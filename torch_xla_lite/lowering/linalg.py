@@ -207,7 +207,7 @@ def linalg_lu_factor_ex(
 def linalg_lu(A: jax.Array, *, pivot: bool = True) -> tuple[jax.Array, jax.Array, jax.Array]:
     if not pivot:
         raise Unsupported("LU without pivots")
-    packed, _, permutation = _lu(A)
+    packed, _, permutation = _lu(opmath(A))
     return _permutation_matrix(permutation, A.dtype), *_unpacked(packed)
 
 
@@ -313,6 +313,7 @@ def linalg_qr(A: jax.Array, mode: str = "reduced", *, outs) -> tuple[jax.Array, 
 
 @lower("aten::linalg_householder_product", refuses="biu")
 def linalg_householder_product(input: jax.Array, tau: jax.Array) -> jax.Array:
+    input, tau = opmath(input), opmath(tau)
     if target.is_portable():
         return _product_of_reflections(input, tau)
     return lax.linalg.householder_product(input, tau)
