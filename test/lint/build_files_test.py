@@ -25,18 +25,24 @@ def test_rules_are_loaded_from_defs_bzl_only():
     )
 
 
-def test_labels_of_pages_and_workflows_are_of_packages():
-    label = re.compile(r"(?<![:\w])//([a-z][\w/]*)(?=:|/\.\.\.|[\s`])")
-    packages = {str(folder) for file in _BUILD_FILES for folder in file.parents}
+def _exists(package: str, target: str) -> bool:
+    inside = [file for file in _BUILD_FILES if file.is_relative_to(package)]
+    build_file = Path(package) / "BUILD.bazel"
+    is_named = build_file in inside and f'"{target}"' in text(build_file)
+    return bool(inside) if not target else is_named or (ROOT / package / f"{target}.py").exists()
+
+
+def test_labels_of_pages_and_workflows_exist():
+    label = re.compile(r"(?<![:\w])//([a-z][\w/]*)(?::(\w+)|(?=/\.\.\.|[\s`]))")
     # A source distribution has no workflows.
     workflows = [file.relative_to(ROOT) for file in (ROOT / ".github/workflows").glob("*.yml")]
     pages = [*files(".md"), *workflows]
-    labels = {(file, name) for file in pages for name in label.findall(text(file))}
+    labels = {(file, *found) for file in pages for found in label.findall(text(file))}
     assert len(labels) > 10
     expect_none(
-        f"{file}: no BUILD file is in {name}"
-        for file, name in sorted(labels)
-        if name not in packages
+        f"{file}: there is no //{package}:{target}"
+        for file, package, target in sorted(labels)
+        if not _exists(package, target)
     )
 
 
