@@ -173,22 +173,24 @@ class Example(NamedTuple):
 def _examples(draw: st.DrawFn, work: str) -> Example:
     path = work[0] if work[0] != "-" else draw(st.sampled_from("fdlsn"))
 
-    def steps(listed: str, fewest: int, most: int) -> list[str]:
-        # Most are at the same path: elsewhere they would not meet each other.
-        near = st.sampled_from([step for step in _lines(listed) if step[0] == path])
+    # Steps at one path, most of them: elsewhere they would not meet each other.
+    def near(listed: str) -> st.SearchStrategy[str]:
+        return st.sampled_from([step for step in _lines(listed) if step[0] == path])
+
+    def at_most_one(listed: str) -> list[str]:
         anywhere = st.sampled_from(_lines(listed))
-        return draw(st.lists(st.one_of(near, near, anywhere), min_size=fewest, max_size=most))
+        return draw(st.lists(st.one_of(near(listed), anywhere), max_size=1))
 
     number = st.one_of(st.none(), st.none(), st.integers(0, 60))
     kill = st.tuples(number, st.sampled_from(["before", "after", "interrupted"]))
     return Example(
-        past=steps(_CHANGES, 0, 1),
+        past=at_most_one(_CHANGES),
         is_shallow=draw(st.sampled_from([False, False, False, True])),
-        work=[work, *steps(_WORK, 0, 1)],
-        news=steps(_CHANGES, 1, 2),
+        work=[work, *at_most_one(_WORK)],
+        news=[draw(near(_CHANGES)), *at_most_one(_CHANGES)],
         options=draw(st.sampled_from(_OPTIONS)).split(),
         kill=draw(kill),
-        later=steps(_WORK, 0, 1),
+        later=at_most_one(_WORK),
         kill_undo=draw(kill),
     )
 
