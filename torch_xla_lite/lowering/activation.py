@@ -5,14 +5,12 @@ computed in float32, unless torch rounds numbers to 16 bits, too.
 """
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
 from torch_xla_lite.lowering.base.promotion import (
     Operand,
     broadcasting,
-    canonical_dim,
     convert,
     full,
     opmath,
@@ -38,14 +36,6 @@ def threshold_backward(
 ) -> jax.Array:
     x, grad = opmath(self), convert(grad_output, outs[0].dtype)
     return lax.select(lax.le(x, _like(x, threshold)), _like(grad, 0), grad)
-
-
-@lower("aten::sigmoid_backward")
-@broadcasting()
-def sigmoid_backward(grad_output: jax.Array, output: jax.Array) -> jax.Array:
-    grad, y = opmath(grad_output), opmath(output)
-    slope = lax.mul(lax.sub(_like(y, 1), y), y)
-    return lax.mul(grad, lax.conj(slope) if y.dtype.kind == "c" else slope)
 
 
 @lower("aten::tanh_backward")
@@ -248,11 +238,6 @@ def hardswish_backward(grad_output: jax.Array, self: jax.Array) -> jax.Array:
     return lax.select(lax.le(x, _like(x, -3)), _like(x, 0), inner)
 
 
-@lower("aten::hardshrink", refuses="biuc", negative="lambd")
-def hardshrink(self: jax.Array, lambd: Operand = 0.5) -> jax.Array:
-    return lax.select(_within(self, lambd), _like(self, 0), self)
-
-
 def _within(x: jax.Array, lambd: Operand) -> jax.Array:
     """Here torch's kernels round the number to halves first."""
     edge = _like(x, lambd)
@@ -281,9 +266,3 @@ def softshrink(self: jax.Array, lambd: Operand = 0.5) -> jax.Array:
 @broadcasting()
 def softshrink_backward(grad_output: jax.Array, self: jax.Array, lambd: Operand) -> jax.Array:
     return lax.select(_within(self, lambd), _like(grad_output, 0), grad_output)
-
-
-@lower("aten::glu", refuses="biuc")
-def glu(self: jax.Array, dim: int = -1) -> jax.Array:
-    a, b = jnp.split(opmath(self), 2, canonical_dim(dim, self.ndim))
-    return lax.mul(a, lax.logistic(b))

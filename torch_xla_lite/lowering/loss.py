@@ -85,24 +85,6 @@ def smooth_l1_loss_backward(
     return lax.mul(slope, _spread_grad(grad_output, a.shape, reduction, a.dtype))
 
 
-@lower(
-    "aten::huber_loss",
-    refuses="biuc",
-    one_dtype="self target",
-    refused_if="bad_delta",
-    results="loss",
-)
-def huber_loss(
-    self: jax.Array, target: jax.Array, reduction: int = _MEAN, delta: float = 1.0
-) -> jax.Array:
-    a, b = _pair(self, target)
-    size = lax.abs(lax.sub(a, b))
-    half = lax.full_like(size, 0.5)
-    inner = lax.mul(half, lax.mul(size, size))
-    outer = lax.mul(lax.full_like(size, delta), lax.sub(size, lax.full_like(size, 0.5 * delta)))
-    return _reduced(lax.select(lax.le(size, lax.full_like(size, delta)), inner, outer), reduction)
-
-
 @lower("aten::huber_loss_backward", results="loss_backward")
 def huber_loss_backward(
     grad_output: jax.Array, self: jax.Array, target: jax.Array, reduction: int, delta: float
@@ -151,21 +133,6 @@ def binary_cross_entropy(
     log_q = lax.max(lax.log1p(lax.neg(p)), floor)
     loss = lax.sub(lax.mul(lax.sub(t, one), log_q), lax.mul(t, log_p))
     return _reduced(_weighted(loss, weight), reduction)
-
-
-@lower("aten::binary_cross_entropy_backward", results="loss_backward")
-def binary_cross_entropy_backward(
-    grad_output: jax.Array,
-    self: jax.Array,
-    target: jax.Array,
-    weight: jax.Array | None = None,
-    reduction: int = _MEAN,
-) -> jax.Array:
-    p, t = _pair(self, target)
-    one = lax.full_like(p, 1)
-    spread = lax.max(lax.mul(lax.sub(one, p), p), lax.full_like(p, 1e-12))
-    slope = _weighted(lax.div(lax.sub(p, t), spread), weight)
-    return lax.mul(slope, _spread_grad(grad_output, p.shape, reduction, p.dtype))
 
 
 @lower("aten::binary_cross_entropy_with_logits", refuses="biuc", results="loss")

@@ -27,7 +27,8 @@ What the recorder and the interpreter have to know of an op is stated in the dec
 `facts.Facts` has the keywords.
 
 An op that torch can decompose has a lowering if that gives fewer instructions, takes dtypes that
-the kernels refuse, is shared with another op, or is traced faster and called by common models.
+the kernels refuse, checks values, has a finite derivative where the decomposition has none, is
+shared with another op, or is traced faster and called by common models.
 
 A module of this package that registers lowerings is imported when one of them is first needed.
 `table.py` says which module that is, and a table of the C++ code has the facts; after a change of

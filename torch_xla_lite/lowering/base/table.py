@@ -5,13 +5,12 @@ MODULES: module -> its ops.
 
 MODULES: dict[str, str] = {
     "activation": """
-        aten::celu aten::elu aten::gelu aten::gelu_backward aten::glu aten::hardshrink
-        aten::hardshrink_backward aten::hardsigmoid aten::hardsigmoid_backward aten::hardswish
-        aten::hardswish_backward aten::hardtanh aten::hardtanh_backward aten::leaky_relu
-        aten::leaky_relu_backward aten::log_sigmoid_backward aten::log_sigmoid_forward aten::mish
-        aten::mish_backward aten::sigmoid_backward aten::silu aten::silu_backward aten::softplus
-        aten::softplus_backward aten::softshrink aten::softshrink_backward aten::tanh_backward
-        aten::threshold aten::threshold_backward
+        aten::celu aten::elu aten::gelu aten::gelu_backward aten::hardshrink_backward
+        aten::hardsigmoid aten::hardsigmoid_backward aten::hardswish aten::hardswish_backward
+        aten::hardtanh aten::hardtanh_backward aten::leaky_relu aten::leaky_relu_backward
+        aten::log_sigmoid_backward aten::log_sigmoid_forward aten::mish aten::mish_backward
+        aten::silu aten::silu_backward aten::softplus aten::softplus_backward aten::softshrink
+        aten::softshrink_backward aten::tanh_backward aten::threshold aten::threshold_backward
     """,
     "adaptive_pool": """
         aten::_adaptive_avg_pool2d aten::_adaptive_avg_pool2d_backward aten::_adaptive_avg_pool3d
@@ -137,8 +136,7 @@ MODULES: dict[str, str] = {
         aten::linalg_solve_triangular aten::lu_unpack aten::triangular_solve
     """,
     "loss": """
-        aten::binary_cross_entropy aten::binary_cross_entropy_backward
-        aten::binary_cross_entropy_with_logits aten::huber_loss aten::huber_loss_backward
+        aten::binary_cross_entropy aten::binary_cross_entropy_with_logits aten::huber_loss_backward
         aten::mse_loss aten::mse_loss_backward aten::multi_margin_loss
         aten::multi_margin_loss_backward aten::nll_loss2d_backward aten::nll_loss2d_forward
         aten::nll_loss_backward aten::nll_loss_forward aten::smooth_l1_loss
