@@ -4,11 +4,11 @@ test/conftest.py loads it for the latter, so an editor's test button runs what B
 - variables that the tests need, for this process and those that it starts;
 - random numbers of hypothesis and torch with the same seed each time, and another one in each run
   of `bazel test --runs_per_test=20`;
-- `@pytest.mark.nightly` for cases that others nearly replace, and for long ones, and
-  `mostly_nightly` for most cells of a matrix: they run with `-m nightly`, or when a name is given.
-  Below Bazel the target `x_nightly_test` has those of `x_test`; it runs with `--config=nightly`.
+- `@pytest.mark.nightly` for long cases, by `few_daily(4)` for all cells of a matrix but four: they
+  run with `-m nightly`, or by name. Below Bazel `x_nightly_test` has those of `x_test`.
 """
 
+import itertools
 import os
 import re
 import sys
@@ -21,11 +21,9 @@ import pytest
 _VARIABLES = {
     # One torch thread in each test: its threads and XLA's would compete for the same cores.
     "OMP_NUM_THREADS": "1",
-    # What a test compiles must not depend on what ran before it, and no test may write the user's
-    # programs. The tests of this cache switch it on for their processes.
+    # No test depends on the user's programs, or writes them. Tests of the cache switch it on.
     "TORCH_XLA_LITE_COMPILATION_CACHE": "0",
-    # Tests compare lowerings with torch, so each graph is compiled. Those of the interpreter switch
-    # it on.
+    # Lowerings are compared with torch. Tests of the interpreter switch it on.
     "TORCH_XLA_LITE_COMPILE": "first",
 }
 
@@ -46,18 +44,24 @@ def mostly_nightly(values: Iterable[Any], daily: Collection[Any]) -> list[Any]:
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     nightly = config.option.markexpr == "nightly"
-    # For tests that choose what they run when they are imported.
-    os.environ["NIGHTLY_TESTS"] = "1" if nightly else "0"
-    # By day LLVM optimises nothing: 17 to 54 % of a test. --config=nightly sets the
-    # variable to nothing, so at night all cases run the code that users get.
+    os.environ["NIGHTLY_TESTS"] = "1" if nightly else "0"  # For tests that choose at their import.
+    # By day LLVM optimises nothing: 17 to 54 % of a test. --config=nightly unsets the variable.
     if not nightly:
         os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
     config.addinivalue_line("markers", "nightly: runs with `-m nightly`, or by its name")
+    config.addinivalue_line("markers", "few_daily(count): all other cases of the test are nightly")
     if config.getoption("hypothesis_seed", None) is None:
         config.option.hypothesis_seed = str(_SEED)  # A 0 would count as none.
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for _, cases in itertools.groupby(items, lambda item: item.nodeid.partition("[")[0]):
+        matrix = [item for item in cases if item.get_closest_marker("nightly") is None]
+        mark = matrix[0].get_closest_marker("few_daily") if matrix else None
+        for i, item in enumerate(matrix if mark else ()):
+            if i * mark.args[0] % len(matrix) >= mark.args[0]:  # Those that stay are far apart.
+                item.add_marker("nightly")
     option = config.option
     if option.markexpr or option.keyword or any("::" in argument for argument in config.args):
         return

@@ -85,7 +85,7 @@ def _has_nightly_cases(file: Path) -> bool:
         return False
     nodes = ast.walk(ast.parse(content(file)))
     names = {getattr(node, "attr", getattr(node, "id", "")) for node in nodes}
-    return bool(names & {"nightly", "mostly_nightly"})
+    return bool(names & {"nightly", "mostly_nightly", "few_daily"})
 
 
 def _is_nightly(file: Path) -> bool:

@@ -8,6 +8,7 @@ import torch
 from torch_xla_lite.examples import accelerator_report
 
 
+@pytest.mark.nightly
 def test_compiled_for_the_cpu_few_cases_differ_from_torch():
     found = accelerator_report.of_cases()
     differ = {name: x for name, x in found.items() if x != "equal" and not _is_small(x)}

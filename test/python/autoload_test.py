@@ -34,6 +34,7 @@ def run(program: str, **variables: str) -> list[str]:
     return programs.run(_IMPORT_TORCH + program, check=True, **variables).stdout.split()
 
 
+@pytest.mark.few_daily(4)
 @pytest.mark.parametrize(
     "use",
     [
@@ -102,6 +103,7 @@ print(load_file({str(tmp_path / "a")!r}, device="jax")["a"].device)
     assert run(program) == ["cpu", "False", "jax:0"]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("option", ["jax", "cpu"])
 def test_lightning_loads_the_package_for_the_name_alone(option: str):
     libraries.require("lightning.pytorch")
@@ -115,6 +117,7 @@ print("->", trainer.strategy.root_device.type, is_loaded())
     assert run(program)[-2:] == [option, str(option == "jax")]
 
 
+@pytest.mark.nightly
 def test_a_file_of_tensors_on_jax_names_the_remedy_where_the_device_has_no_name(tmp_path: Path):
     torch.save(torch.ones(2, device="jax"), tmp_path / "x.pt")
     program = f"""
@@ -130,6 +133,7 @@ print(torch.load({str(tmp_path / "x.pt")!r}).device)
     assert lines == ["True", "[1.0,", "1.0]", "jax:0"]
 
 
+@pytest.mark.nightly
 def test_who_took_the_module_before_has_the_functions_of_the_package():
     program = """
 module = torch.get_device_module("jax")
@@ -277,6 +281,7 @@ print((torch.arange(3, device=device) * 2).tolist(), "torch_xla_lite" in sys.mod
     assert (done.stdout.splitlines(), done.stderr) == (["False False", "[0, 2, 4] True"], "")
 
 
+@pytest.mark.nightly
 def test_a_program_may_import_the_package_first(tmp_path):
     program = "import torch_xla_lite, torch; print(torch.jax is torch_xla_lite.device)"
     done = subprocess.run(

@@ -51,6 +51,7 @@ def test_the_doctor_prints_the_folder_of_the_installation(tmp_path: Path):
     assert first.endswith(f", in {tmp_path / 'torch_xla_lite'}")
 
 
+@pytest.mark.nightly
 def test_the_doctor_reports_a_misspelt_variable_and_continues():
     result = run("doctor", "--json", TORCH_XLA_LITE_IRDEBUG="1")
     assert result.returncode == 1
@@ -90,6 +91,7 @@ def test_in_a_checkout_the_doctor_begins_with_what_builds_need(tmp_path: Path):
     )
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&- <&-"])
 def test_the_command_line_works_without_standard_streams(closed: str):
     # As cron and supervisors may start it.
@@ -191,6 +193,7 @@ def test_the_doctor_reports_that_nothing_was_built(tmp_path: Path):
     assert result.stdout.splitlines()[-1].endswith("Build it:  python setup.py develop")
 
 
+@pytest.mark.nightly
 def test_the_doctor_reports_a_library_that_does_not_load(tmp_path: Path):
     module = copy_of_the_package(tmp_path, skip="_XLAC") / "_XLAC.so"
     module.write_text("not a library")

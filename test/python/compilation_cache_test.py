@@ -87,6 +87,7 @@ report(x.grad)
 ADD = "report(torch.arange(3., device='jax') + 0.5)"
 
 
+@pytest.mark.nightly
 def test_jax_functions_are_known_whatever_else_was_traced_before(tmp_path: Path):
     first = run(JAX_CALLS.replace("SCALES", "[2.0, 3.0]"), tmp_path)
     second = run(JAX_CALLS.replace("SCALES", "[7.0, 2.0, 5.0, 3.0]"), tmp_path)
@@ -238,6 +239,7 @@ DAMAGES = {
 }
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("kind", mostly_nightly(DAMAGES, ["flip", "other"]))
 def test_a_damaged_entry_is_ignored_and_replaced(kind: str, cache: Path):
     (entry,) = entries(cache)
@@ -272,12 +274,14 @@ report(op(torch.arange(2., device="jax")))
 """
 
 
+@pytest.mark.nightly
 def test_a_registered_lowering_that_changed_is_compiled_again(tmp_path: Path):
     assert run(REGISTERED.format(number=1), tmp_path) == (1, 0, [], [1, 2])
     assert run(REGISTERED.format(number=2), tmp_path) == (1, 0, [], [2, 3])
     assert run(REGISTERED.format(number=1), tmp_path) == (0, 1, [], [1, 2])
 
 
+@pytest.mark.nightly
 def test_another_op_with_the_same_lowering_has_a_program_of_its_own(tmp_path: Path):
     # Errors and checks of a program name its ops.
     program = REGISTERED.format(number=1)
@@ -292,6 +296,7 @@ SETTINGS: dict[str, tuple[str, dict[str, str]]] = {
 }
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("setting", mostly_nightly(SETTINGS, ["XLA_FLAGS"]))
 def test_settings_that_change_the_code_are_in_the_key(setting: str, cache: Path):
     before, environ = SETTINGS[setting]
@@ -379,6 +384,7 @@ jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 """
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("ours_is_warm", [False, True])
 @pytest.mark.parametrize("cache_of_jax_is_warm", [False, True])
 def test_each_process_computes_the_same_with_the_cache_of_jax(

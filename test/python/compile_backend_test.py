@@ -41,6 +41,7 @@ def losses(module: nn.Module, wrap: Callable, device: str) -> list[float]:
     return found
 
 
+@pytest.mark.few_daily(1)
 @WRAPPERS
 @DEVICES
 def test_training_agrees_with_torch(wrap: Callable, device: str):
@@ -139,6 +140,7 @@ NUMBERS = {
 }
 
 
+@pytest.mark.few_daily(6)
 @pytest.mark.parametrize("name", [*VIEWS, *NUMBERS])
 @pytest.mark.parametrize("needs_gradient", [False, True])
 def test_sizes_vary(name: str, needs_gradient: bool):

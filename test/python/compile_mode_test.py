@@ -152,6 +152,7 @@ POINTWISE = {
 }
 
 
+@pytest.mark.few_daily(4)
 @pytest.mark.filterwarnings("ignore:.*new graph")
 @pytest.mark.parametrize("name", POINTWISE)
 def test_second_derivatives_are_those_of_the_cpu(name):

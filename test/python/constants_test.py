@@ -87,6 +87,7 @@ def _largest_constant(texts: list[str], function: Callable, x: torch.Tensor) -> 
     return max(map(len, re.findall(r"dense<([^>]*)>", "".join(texts))))
 
 
+@pytest.mark.few_daily(4)
 @pytest.mark.parametrize(
     "function", (each := GRIDS | FACTORIES | FRAMES | MATRICES).values(), ids=each
 )

@@ -3,6 +3,8 @@
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from test.python import programs
 
 _LIBRARY = Path("torch_xla_lite/lib/libtorch_xla_lite_cuda.so")
@@ -19,6 +21,7 @@ print(loss.tolist())
 """
 
 
+@pytest.mark.nightly
 def test_cuda_and_cpu_kernels_are_registered_together():
     program = _REGISTER.format(library=str(_LIBRARY.resolve()))
     result = programs.run(program)

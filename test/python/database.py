@@ -184,16 +184,16 @@ class Interpreted:
     is_interpreted: bool
 
 
-def interpreted(call: Call, samples: Sequence[Any]) -> list[Interpreted]:
+def interpreted(calls: Sequence[Callable[[], Any]]) -> list[Interpreted]:
     found = []
     _XLAC.set_compile_when("repeated")
     _XLAC.clear_cache()
     try:
         # Nothing is compiled because it comes back.
         with tiers.using(tiers.per_op(interpretation=1, compilation=1e9)):
-            for sample in samples:
+            for call in calls:
                 debug.reset_metrics()
-                result = outcome(lambda x=sample: call.record(x))
+                result = outcome(call)
                 metrics = debug.metrics()
                 ran = metrics["interpretations"] > 0 and metrics["compiles"] == 0
                 found.append(Interpreted(result, ran))
@@ -204,20 +204,20 @@ def interpreted(call: Call, samples: Sequence[Any]) -> list[Interpreted]:
     return found
 
 
-def compiled(call: Call, samples: Sequence[Any]) -> list[Any]:
+def compiled(calls: Sequence[Callable[[], Any]]) -> list[Any]:
     """Many in one graph; if one of them fails, each in a graph of its own."""
     _XLAC.set_compile_when("first")
     _XLAC.clear_cache()
     found: list[Any] = []
-    for start in range(0, len(samples), _AT_ONCE):
-        part = samples[start : start + _AT_ONCE]
+    for start in range(0, len(calls), _AT_ONCE):
+        part = calls[start : start + _AT_ONCE]
         try:
-            results = [call.record(x) for x in part]
+            results = [call() for call in part]
             torch_xla_lite.sync()
             found += [op_coverage._to_cpu(x) for x in results]
         except Exception:
             _drop_errors()
-            found += [outcome(lambda x=x: call.record(x)) for x in part]
+            found += [outcome(call) for call in part]
     return found
 
 
@@ -250,21 +250,30 @@ def _text(result: Any) -> str:
 
 def differences(call: Call, samples: Iterable[Any]) -> list[str]:
     """Where the three forms differ, for the samples that the CPU computes."""
-    on_cpu = {i: (x, outcome(lambda x=x: call.on_cpu(x))) for i, x in enumerate(samples)}
-    taken = [pair for pair in on_cpu.values() if not isinstance(pair[1], Exception)]
-    values = not taken or op_coverage._is_deterministic(
-        call.op, op_coverage._FUNCTIONS[call.mode], taken[0][0], torch.get_rng_state()
-    )
-    kept = [sample for sample, _ in taken]
+    return differences_of([(call, sample) for sample in samples])
+
+
+def differences_of(pairs: Sequence[tuple[Call, Any]]) -> list[str]:
+    """The same of samples of several ops."""
+    on_cpu = [(*pair, outcome(lambda pair=pair: pair[0].on_cpu(pair[1]))) for pair in pairs]
+    taken = [row for row in on_cpu if not isinstance(row[2], Exception)]
+    is_defined: dict[str, bool] = {}
+    for call, sample, _ in taken:
+        if call.op.formatted_name not in is_defined:
+            is_defined[call.op.formatted_name] = op_coverage._is_deterministic(
+                call.op, op_coverage._FUNCTIONS[call.mode], sample, torch.get_rng_state()
+            )
+    calls = [lambda call=call, x=x: call.record(x) for call, x, _ in taken]
     found = []
-    forms = zip(taken, interpreted(call, kept), compiled(call, kept), strict=True)
-    for (sample, wanted), first, second in forms:
+    forms = zip(taken, interpreted(calls), compiled(calls), strict=True)
+    for (call, sample, wanted), first, second in forms:
         for form, got, other, exact in (
-            ("interpreted, not CPU", first.result, wanted, values),
+            ("interpreted, not CPU", first.result, wanted, is_defined[call.op.formatted_name]),
             ("compiled, not interpreted", second, first.result, True),
         ):
             if text := difference(sample, got, other, values=exact):
-                found.append(f"{op_coverage._short(sample)} {form}: {text}")
+                name = call.op.formatted_name
+                found.append(f"{name} {op_coverage._short(sample)} {form}: {text}")
     return found
 
 

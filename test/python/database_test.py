@@ -3,7 +3,7 @@
 The CPU, interpreted and compiled graphs give one answer, for all samples that the CPU computes.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -104,6 +104,7 @@ def differences(
     return database.differences(database.Call(op, mode), made)
 
 
+@pytest.mark.few_daily(2)
 @pytest.mark.parametrize("name", DAILY)
 def test_an_op_gives_one_answer(name: str):
     assert differences(database.ops()[name], *DAILY[name], limit=1) == []
@@ -123,6 +124,44 @@ def test_all_ops_give_one_answer(variant: str, dtype: torch.dtype, mode: str, pa
         and (texts := differences(op, variant, dtype, mode=mode, limit=limit))
     }
     assert found == {}
+
+
+# Some of each file of lowerings. All of them take minutes, most of which torch takes for samples.
+OF_EACH_FILE = """
+    nn_functional_threshold nn_functional_softplus add logaddexp2 remainder nn_functional_conv2d
+    cdist nn_functional_embedding linspace fft_rfft index_add scatter_reduce_mean index_put
+    linalg_inv nn_functional_smooth_l1_loss nn_functional_soft_margin_loss nn_functional_nll_loss
+    addmm nn_functional_layer_norm nn_functional_max_pool2d nn_functional_adaptive_avg_pool2d
+    prod var logsumexp amax cumsum roll tril repeat log_softmax topk kthvalue searchsorted
+    special_hermite_polynomial_h addcdiv lerp where expm1 logit lgamma sgn
+    nn_functional_interpolate_bilinear diagonal unfold slice_scatter"""
+
+
+def differences_of_a_call(names: Iterable[str]) -> list[str]:
+    """Of a sample of each op, and of its gradient."""
+    pairs = []
+    for op in (database.ops()[name] for name in names):
+        dtype = torch.float32 if torch.float32 in op.dtypes else torch.int64
+        for mode in ["forward"] + ["backward"] * (op.supports_autograd and dtype.is_floating_point):
+            samples = database.samples(op, dtype, 3, mode=mode)
+            pairs += [(database.Call(op, mode), x) for x in samples[-1:]]
+    return database.differences_of(pairs)
+
+
+def test_some_ops_of_each_file_of_lowerings_give_one_answer():
+    assert differences_of_a_call(OF_EACH_FILE.split()) == []
+
+
+# What may differ, beside what always does.
+DIFFERENT_ONCE: dict[str, str] = {}
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("part", range(PARTS))
+def test_a_call_of_each_op_and_its_gradient_give_one_answer(part: int):
+    reasons = ALWAYS_DIFFERENT | DIFFERENT_ONCE
+    may_differ = {name for names in reasons.values() for name in names.split()}
+    assert differences_of_a_call(part_of_the_database(part).keys() - may_differ) == []
 
 
 def shares_other_memory(op: Any, limit: int) -> list[Any]:

@@ -2,6 +2,8 @@
 
 import subprocess
 
+import pytest
+
 from test.python import programs
 
 
@@ -32,6 +34,7 @@ x = torch.zeros(2).to("jax")
 """
 
 
+@pytest.mark.nightly
 def test_a_lowering_that_reads_a_pending_tensor_raises():
     done = run(
         OP
@@ -68,6 +71,7 @@ print(later.tolist())
     assert done.stdout.splitlines() == ["True", "[2.0, 2.0]"], done.stderr
 
 
+@pytest.mark.nightly
 def test_another_thread_may_read_a_pending_tensor_while_a_kernel_runs():
     done = run(
         OP
@@ -93,6 +97,7 @@ print(result)
     assert done.stdout.splitlines() == ["[2.0, 2.0]", "[1.0, 1.0]"], done.stderr
 
 
+@pytest.mark.nightly
 def test_a_del_that_reads_a_pending_tensor_while_a_graph_is_compiled_raises():
     done = run(
         OP

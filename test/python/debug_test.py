@@ -238,6 +238,7 @@ def test_a_graph_with_many_other_ops_is_described_in_short():
     assert fewer == "it lacks aten::div.Tensor"
 
 
+@pytest.mark.nightly
 def test_the_line_of_an_op_that_differs_is_named(tmp_path):
     script = tmp_path / "program.py"
     script.write_text(

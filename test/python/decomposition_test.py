@@ -67,6 +67,7 @@ IMAGE = torch.linspace(-2, 3, 2 * 3 * 6 * 6).reshape(2, 3, 6, 6)
 MATRIX = torch.linspace(0.1, 0.9, 32).reshape(4, 8)
 
 
+@pytest.mark.few_daily(3)
 @pytest.mark.parametrize(
     ("op_name", "args"),
     [

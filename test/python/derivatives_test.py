@@ -81,6 +81,7 @@ def check(fn: Callable, *inputs: torch.Tensor) -> None:
         np.testing.assert_allclose(found, gradient.numpy(), 1e-4, 1e-6)
 
 
+@pytest.mark.few_daily(5)
 @pytest.mark.parametrize("name", OF_ONE)
 def test_of_one_operand(name: str):
     check(OF_ONE[name], torch.tensor(SPECIAL))

@@ -255,6 +255,7 @@ def test_a_forked_child_is_recognised():
     assert not torch.jax._is_in_bad_fork()
 
 
+@pytest.mark.nightly
 def test_using_the_device_in_a_forked_child_is_an_error():
     program = """
 import os, torch, torch_xla_lite
@@ -300,6 +301,7 @@ print("parent", waiting.sum().item())
     assert done.stdout.split("\n")[:3] == ["sum 10.0", "sum 10.0", "parent 18.0"]
 
 
+@pytest.mark.nightly
 def test_a_child_cannot_use_the_device_after_its_parent_used_jax():
     done = _run_forking(f"import jax\njax.numpy.ones(1).block_until_ready()\n{_FORK_AND_USE}")
     assert done.returncode == 1

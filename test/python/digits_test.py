@@ -23,6 +23,7 @@ def on_cpu() -> digits.Result:
     return digits.train("cpu", epochs=EPOCHS)
 
 
+@pytest.mark.nightly
 def test_the_losses_of_the_first_epoch_agree(on_jax, on_cpu):
     steps = len(on_jax.losses) // EPOCHS
     assert steps == 22

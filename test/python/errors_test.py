@@ -247,6 +247,7 @@ print(lite.debug.metrics()["compiles"])
 """
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("mode", ["first", "repeated"])
 def test_calls_that_fail_are_found_without_a_compilation(mode):
     done = run(MANY, TORCH_XLA_LITE_COMPILE=mode, TORCH_XLA_LITE_COMPILATION_CACHE="0")

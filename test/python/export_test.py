@@ -76,6 +76,7 @@ def assert_agrees(found, expected) -> None:
     jax.tree.map(lambda a, b: np.testing.assert_equal(a.shape, b.shape), found, expected)
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("name", mostly_nightly(MODELS, ["perceptron", "images", "tokens"]))
 def test_one_program_serves_all_sizes(name: str):
     module = MODELS[name][0]()
@@ -149,6 +150,7 @@ SIZED: dict[str, tuple[Callable[[torch.Tensor], Any], tuple[int, ...], tuple[int
 }
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("name", mostly_nightly(SIZED, ["segmentation", "argmax", "inverse"]))
 def test_sizes_that_vary_are_computed_with(name: str):
     function, shape, dims = SIZED[name]

@@ -58,6 +58,7 @@ OPTIMIZERS: dict[str, Callable] = {
 }
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", mostly_nightly(OPTIMIZERS, ["adam"]))
 def test_a_training_step_goes_on_as_on_the_device(name: str):
     module = model()

@@ -22,6 +22,7 @@ def nearest_first(score, batch, head, query, key):
 pytestmark = pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("has_mask", [False, True])
 @pytest.mark.parametrize("function", [flex_attention, torch.compile(flex_attention)])
 def test_it_is_that_of_the_cpu(function, has_mask):

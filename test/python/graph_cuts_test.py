@@ -50,6 +50,7 @@ OPTIMIZERS = {
 }
 
 
+@pytest.mark.few_daily(2)
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_each_step_is_an_execution_and_the_first_graph_serves_all(optimizer):
     width = 5 + list(OPTIMIZERS).index(optimizer)  # no graph of another test
@@ -116,6 +117,7 @@ print(metrics["compiles"], metrics["executions"], *x.tolist())
 """
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("period", [1, 7, 23])
 def test_a_loop_without_an_optimizer_settles_into_a_few_graphs(period):
     code = LOOP.format(period=period, rounds=1200 // period)

@@ -175,6 +175,7 @@ def run(function, inputs, step, device):
     return [result.detach().cpu(), *(x.grad.cpu() for x in inputs if x.grad is not None)]
 
 
+@pytest.mark.few_daily(7)
 @pytest.mark.parametrize("name", CASES)
 def test_values_are_torchs_and_new_ones_compile_nothing(name):
     function, inputs, steps = CASES[name]
@@ -359,6 +360,7 @@ FACTORIES = {
 }
 
 
+@pytest.mark.few_daily(9)
 @pytest.mark.filterwarnings("ignore:torch.range is deprecated")
 @pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.bool], ids=str)

@@ -224,6 +224,7 @@ ASSERTIONS = {
 }
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("value", ["", "1"])
 @pytest.mark.parametrize("name", ASSERTIONS)
 def test_the_read_that_runs_an_assertion_raises_it(name: str, value: str):
@@ -314,6 +315,7 @@ VALUES = {
 }
 
 
+@pytest.mark.few_daily(12)
 @pytest.mark.parametrize("mode", ["first", "repeated"])
 @pytest.mark.parametrize(("op", "message"), VALUES.values(), ids=VALUES.keys())
 def test_values_that_the_cpu_refuses_raise(op, message, mode):

@@ -57,6 +57,7 @@ def _run(*command: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd="/", env={}, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.nightly
 def test_the_doctor_finds_no_problem(programs: Path):
     result = _run(programs / "torch-xla-lite", "doctor")
     assert result.returncode == 0, result.stdout + result.stderr
@@ -96,6 +97,7 @@ def test_the_version_is_that_of_the_wheel(file: Path, programs: Path):
     assert f"-{result.stdout.strip()}-" in file.name, result.stderr
 
 
+@pytest.mark.nightly
 def test_import_torch_is_enough(programs: Path):
     program = "import torch; print(torch.arange(3, device='jax').tolist())"
     result = _run(programs / "python", "-c", program)

@@ -141,6 +141,7 @@ print(torch_xla_lite.debug.metrics()["compiles"])
     ]
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("first_read", ["torch_xla_lite._XLAC.to_jax(big)", "a.tolist()"])
 @pytest.mark.parametrize("mode", ["first", "repeated"])
 def test_lack_of_memory_is_raised_by_the_read_that_needs_the_value(first_read, mode):
@@ -248,6 +249,7 @@ print(torch_xla_lite.debug.metrics()["compiles"], traced)
 # --- shape inference ------------------------------------------------------------------------------
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("error", ["KeyboardInterrupt", "MemoryError"])
 def test_an_interrupt_while_shapes_are_inferred_is_not_remembered(error):
     program = f"""

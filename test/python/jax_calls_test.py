@@ -289,6 +289,7 @@ TRANSFORMS = {
 }
 
 
+@pytest.mark.few_daily(4)
 @DEVICES
 @pytest.mark.parametrize("name", TRANSFORMS)
 def test_a_transform_of_torch(device: str, name: str):

@@ -16,6 +16,7 @@ OPS = {
 }
 
 
+@pytest.mark.few_daily(3)
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("name", OPS)
 def test_value_and_gradient_do_not_depend_on_how_the_matrix_lies_in_memory(name, transposed):
@@ -125,6 +126,7 @@ MATRICES = {
 }
 
 
+@pytest.mark.few_daily(5)
 @pytest.mark.parametrize("matrix", MATRICES.values(), ids=MATRICES.keys())
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex64], ids=str)
 def test_matrix_exponentials_agree_with_the_cpu(matrix, dtype):
@@ -151,6 +153,7 @@ FACTORISED = {
 }
 
 
+@pytest.mark.few_daily(8)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.complex128], ids=str)
 @pytest.mark.parametrize("where", WITH_NANS)
 @pytest.mark.parametrize("name", FACTORISED)

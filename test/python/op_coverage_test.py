@@ -26,6 +26,7 @@ def database() -> dict:
     return op_coverage._database()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", mostly_nightly(MODES, [("forward", "float32")]), ids="-".join)
 def test_a_part_of_the_database_agrees(kind: tuple[str, str], database: dict) -> None:
     jobs = [Job(op, *kind) for op in OPS]

@@ -51,6 +51,7 @@ def modules() -> tuple[nn.Module, nn.Module]:
     return module, other
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("device", ["cpu", "jax"])
 @pytest.mark.parametrize("named", [False, True])
 def test_it_trains_as_torch_does(device: str, named: bool):

@@ -96,6 +96,7 @@ def outcome(device: str, write: Write, parts: Callable) -> tuple[bool, list[floa
 ALL = {**ELEMENTWISE, **MOVING, **OTHERS}
 
 
+@pytest.mark.few_daily(40)
 @pytest.mark.parametrize("parts", [*PARTLY.values(), *WHOLE.values()], ids=[*PARTLY, *WHOLE])
 @pytest.mark.parametrize("write", ALL.values(), ids=ALL)
 def test_a_write_to_what_is_read_is_refused_as_on_the_cpu(write, parts):
@@ -105,6 +106,7 @@ def test_a_write_to_what_is_read_is_refused_as_on_the_cpu(write, parts):
         assert ours == expected
 
 
+@pytest.mark.few_daily(30)
 @pytest.mark.parametrize("parts", APART.values(), ids=APART)
 @pytest.mark.parametrize("write", ALL.values(), ids=ALL)
 def test_a_write_beside_what_is_read_is_not_refused(write, parts):

@@ -62,6 +62,7 @@ def test_a_build_takes_a_range_of_versions(version, is_among):
     assert preflight._is_among(version, ">=2.13,<2.16") == is_among
 
 
+@pytest.mark.nightly
 def test_another_build_of_the_same_torch_is_no_error(tmp_path):
     release = _build_info.TORCH_VERSION.partition("+")[0]
     change(copy_of_the_package(tmp_path), "TORCH_VERSION", f"{release}+other")
@@ -75,6 +76,7 @@ def test_another_torch_beside_a_wheel_asks_for_another_wheel_and_not_another_tor
     assert "pip install" not in message
 
 
+@pytest.mark.nightly
 def test_python_code_without_its_libraries_names_both_wheels(tmp_path):
     module = copy_of_the_package(tmp_path, checkout=False, skip="_XLAC") / "_XLAC.so"
     module.write_text("not a library")
@@ -89,6 +91,7 @@ def test_python_code_without_its_libraries_names_both_wheels(tmp_path):
     )
 
 
+@pytest.mark.nightly
 def test_another_jaxlib_is_an_error_that_ends_in_the_command(tmp_path):
     change(copy_of_the_package(tmp_path), "JAXLIB_VERSION", "0.9.0")
     message = import_it(tmp_path)
@@ -103,6 +106,7 @@ def test_another_python_is_an_error_that_ends_in_the_command(tmp_path):
     assert message.endswith("Rebuild it for this Python:  python setup.py develop")
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("name", ["torch", "jaxlib", "jax"])
 def test_a_missing_package_is_an_error_that_ends_in_the_command(tmp_path, name):
     copy_of_the_package(tmp_path)
@@ -111,6 +115,7 @@ def test_a_missing_package_is_an_error_that_ends_in_the_command(tmp_path, name):
     assert message.splitlines()[-1].startswith(f"Install it:  python -m pip install '{name}==")
 
 
+@pytest.mark.nightly
 def test_a_missing_extension_is_an_error_that_ends_in_the_command(tmp_path):
     copy_of_the_package(tmp_path, skip="_XLAC")
     message = import_it(tmp_path)
@@ -125,6 +130,7 @@ def test_a_tree_that_was_never_built_says_so(tmp_path):
     assert message.endswith("Build it:  python setup.py develop")
 
 
+@pytest.mark.nightly
 def test_a_source_that_is_newer_than_the_libraries_is_named_in_one_line(tmp_path):
     source = edit_a_source(copy_of_the_package(tmp_path))
 

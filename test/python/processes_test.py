@@ -71,6 +71,7 @@ _TENSORS: dict[str, Callable[[], torch.Tensor]] = {
 }
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("name", _TENSORS)
 def test_a_tensor_keeps_its_values_on_the_way_to_a_process_and_back(
     child: _Child, name: str
@@ -90,6 +91,7 @@ def test_a_module_is_sent_with_its_parameters_and_buffers(child: _Child) -> None
         assert describe(returned.state_dict()[name]) == describe(value)
 
 
+@pytest.mark.nightly
 def test_an_argument_of_a_process_is_a_copy() -> None:
     tensor = torch.zeros(2, device="jax")
     context = mp.get_context("spawn")

@@ -25,6 +25,7 @@ def test_another_seed_gives_other_numbers():
     assert draw() != first
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("generator", ["rbg", "threefry2x32"])
 @pytest.mark.parametrize("is_partitionable", [True, False])
 def test_what_draws_nothing_is_interpreted_whatever_generator_jax_has(generator, is_partitionable):

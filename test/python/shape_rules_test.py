@@ -423,6 +423,7 @@ def grouped() -> dict[str, list[tuple]]:
     return calls
 
 
+@pytest.mark.few_daily(60)
 @pytest.mark.parametrize("op", grouped())
 def test_shapes_are_those_of_torch(op):
     differing = []

@@ -18,6 +18,7 @@ def blocks(count: int) -> list[nn.Module]:
     ]
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("device", ["cpu", "jax"])
 def test_results_gradients_and_buffers_are_those_of_the_layers(device: str):
     layers = blocks(3)

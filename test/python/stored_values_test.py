@@ -49,6 +49,7 @@ def _compiled_lines(layers: int, folder: Path) -> int:
     )
 
 
+@pytest.mark.nightly
 def test_the_code_of_normalised_layers_grows_linearly(tmp_path: Path):
     few, many = (_compiled_lines(n, tmp_path / str(n)) for n in (4, 12))
     # Three times as many layers; it was 5.3 times as many lines.

@@ -53,6 +53,7 @@ def test_a_function_has_the_signature_that_pybind11_gives_it(name: str):
         assert _says_as_much(stated[argument], docstring), argument
 
 
+@pytest.mark.nightly
 def test_mypy_finds_the_stub_right(tmp_path: Path):
     # The types of torch and jax are not what is tested, and would take a minute to read.
     (tmp_path / "mypy.ini").write_text(

@@ -103,6 +103,7 @@ PRODUCTS = {
 }
 
 
+@pytest.mark.few_daily(2)
 @pytest.mark.parametrize("function", PRODUCTS.values(), ids=PRODUCTS.keys())
 def test_so_do_all_products_of_its_programs(gpu, monkeypatch: pytest.MonkeyPatch, function):
     texts = []

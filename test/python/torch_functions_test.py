@@ -87,6 +87,7 @@ TRANSFORMS = {
 }
 
 
+@pytest.mark.few_daily(2)
 @pytest.mark.parametrize("name", TRANSFORMS)
 @pytest.mark.parametrize("gradient", ["torch", "jax"])
 def test_a_transform_of_jax(name: str, gradient: str):
@@ -324,6 +325,7 @@ RULES = {
 }  # fmt: skip
 
 
+@pytest.mark.few_daily(2)
 @pytest.mark.parametrize("name", RULES)
 def test_jax_differentiates_what_has_a_rule(name: str):
     class Applied(nn.Module):

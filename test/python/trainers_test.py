@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from bazel.pytest_plugin import mostly_nightly
 from test.models import libraries
 from test.python import programs
 from torch_xla_lite.libraries import trainers
@@ -83,6 +82,7 @@ def test_lightning_says_that_it_moves_a_model_from_the_device(lightning, tmp_pat
         trainer.fit(model, data())
 
 
+@pytest.mark.nightly
 def test_accelerate_says_that_it_moves_a_model_from_the_device():
     libraries.require("accelerate")
     program = """
@@ -160,6 +160,7 @@ def run_with(argument, program):
     return run(f"import sys; sys.argv[1:] = [{argument!r}]\n{program}", PYTHONPATH=path)
 
 
+@pytest.mark.nightly
 def test_accelerate_trains_on_the_device_of_its_variable():
     libraries.require("accelerate")
     program = """
@@ -289,7 +290,8 @@ torch.testing.assert_close(
 """
 
 
-@pytest.mark.parametrize("option", mostly_nightly(["bf16", "fp16", "torch_compile"], ["bf16"]))
+@pytest.mark.nightly
+@pytest.mark.parametrize("option", ["bf16", "fp16", "torch_compile"])
 def test_the_trainer_of_transformers_trains_like_the_cpu_with(option):
     libraries.require("accelerate")
     libraries.require("transformers")

@@ -69,6 +69,7 @@ def train(
 # In float64, because training is not continuous: where two elements of a pooling window are equal
 # but for a rounding error of float32, the gradient of one processor goes to another element than
 # that of the next one, and Adam divides a gradient that is all rounding error by its size.
+@pytest.mark.few_daily(2)
 @pytest.mark.parametrize(("case", "optimizer", "foreach"), CELLS)
 def test_training_agrees_with_the_cpu(case, optimizer, foreach):
     optimizer = OPTIMIZERS[optimizer]

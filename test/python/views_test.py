@@ -424,6 +424,7 @@ PARTS = {
 }
 
 
+@pytest.mark.few_daily(2)
 @pytest.mark.parametrize("parts", PARTS.values(), ids=PARTS)
 def test_reading_many_parts_takes_one_step_for_each(parts):
     x = arange(50, 2)

@@ -51,6 +51,7 @@ def two_threads():
     torch.set_num_threads(before)
 
 
+@pytest.mark.few_daily(3)
 @pytest.mark.parametrize("name", ["strided", "one-d, grouped, dilated", "transposed", "three-d"])
 @pytest.mark.parametrize("mask", [[True] * 3, [True, False, False], [False, True, False]], ids=str)
 def test_threads_have_some_images_each(two_threads, name, mask):
@@ -123,6 +124,7 @@ def check_all_directions(x, weight, geometry):
     check(aten.convolution_backward, grad, x, weight, None, *geometry, mask, **scale)
 
 
+@pytest.mark.few_daily(12)
 @pytest.mark.parametrize("transposed", [False, True], ids=["plain", "transposed"])
 @pytest.mark.parametrize("rank", [1, 2, 3])
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
@@ -132,6 +134,7 @@ def test_every_kind_in_every_number_of_dimensions(kind, rank, transposed):
     check_all_directions(*of_kind(rank, transposed, **kind))
 
 
+@pytest.mark.few_daily(8)
 @pytest.mark.parametrize("dtype", [torch.float64, *HALVES], ids=str)
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
 def test_every_kind_in_every_dtype(kind, dtype):

@@ -67,6 +67,7 @@ def parameters(*lists):
 STEPS = [torch.tensor(3.0)] * 3
 
 
+@pytest.mark.few_daily(2)
 @pytest.mark.parametrize("amsgrad", [False, True])
 @pytest.mark.parametrize("maximize", [False, True])
 @pytest.mark.parametrize("name", ["_fused_adam", "_fused_adamw"])

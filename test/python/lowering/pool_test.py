@@ -63,6 +63,7 @@ def test_three_dimensions():
     check(aten.avg_pool3d, x, [2, 2, 2], [2, 2, 2], [1, 1, 1])
 
 
+@pytest.mark.few_daily(5)
 @windows
 @pytest.mark.parametrize("count_include_pad", [True, False])
 @pytest.mark.parametrize("divisor", [None, 3])
@@ -128,6 +129,7 @@ def platform(request, monkeypatch: pytest.MonkeyPatch) -> str:
     return request.param
 
 
+@pytest.mark.few_daily(2)
 @pytest.mark.parametrize("special", [0.0, math.nan, -math.inf], ids=str)
 def test_pooling_is_the_same_for_all_platforms(platform, special):
     x = torch.randn(2, 3, 9, 9, generator=torch.Generator().manual_seed(0))

@@ -19,6 +19,7 @@ def draw(op, *args, key: int = 0, **kwargs) -> torch.Tensor:
     return run(op, *args, expected=flat(op(*args, **kwargs)), key=key, **kwargs)[0]
 
 
+@pytest.mark.few_daily(6)
 @pytest.mark.parametrize(
     ("op", "args", "mean", "std"),
     [
@@ -94,6 +95,7 @@ def test_the_gradient_of_dropout_is_exact():
     check(aten.native_dropout_backward, torch.tensor([1.5, -2.0, math.nan, math.nan]), mask, 1.5)
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize(
     ("count", "prob"), [((2, 1), (3,)), ((), (3,)), ((3,), ()), ((1, 0), (2, 1))], ids=str
 )

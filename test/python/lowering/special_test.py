@@ -64,6 +64,7 @@ PLACES = [-3.0, -1.0, -0.99, -0.5, -0.0, 0.0, 0.25, 0.5, 0.875, 1.0, 1.5, 40.0, 
 ORDERS = [-1.0, 0.0, 1.0, 2.0, 3.7, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 33.0]
 
 
+@pytest.mark.few_daily(8)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 @pytest.mark.parametrize("name", POLYNOMIALS)
 def test_polynomials_at_their_ends_inside_and_outside(name, dtype):
@@ -81,6 +82,7 @@ def test_polynomials_at_their_ends_inside_and_outside(name, dtype):
 
 # Each step of a recurrence is rounded, on another processor in another way. After a million steps
 # float32 has two digits left, float64 has ten.
+@pytest.mark.few_daily(4)
 @pytest.mark.parametrize("name", POLYNOMIALS)
 def test_polynomials_of_a_high_or_undefined_order(name):
     x = torch.tensor([0.5, 0.5, 0.5, 2.0, 1.0, 0.5, 2.0, 2.0], dtype=torch.float64)
