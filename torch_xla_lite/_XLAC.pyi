@@ -116,10 +116,10 @@ def interpreted_graphs() -> list[tuple[int | None, str, int, int, float]]:
     """The graphs that were interpreted: (structure, line of the program, ops, runs, seconds of the
     runs). The last one, without a structure, has the runs of those that are forgotten."""
 
-def cost_account(structure: SupportsInt | SupportsIndex) -> tuple[float, float, bool] | None:
-    """What the interpreted runs of a graph have cost and what compiling it will cost, in
-    microseconds of the model, and whether that makes its runs faster; None if the graph is not
-    known."""
+def cost_accounts() -> dict[int, tuple[float, float, bool, float, int]]:
+    """Of each graph that was to be interpreted or compiled, by its structure: what its interpreted
+    runs have cost and what compiling it will cost, in microseconds of the model; whether that makes
+    its runs faster; the part of the first that earlier processes had, and how many they were."""
 
 def executions() -> list[tuple[int, float]]:
     """How often each executable has run, and the seconds of that, by its number (new_graphs.py).

@@ -9,6 +9,7 @@ import torch
 import torch_xla_lite
 from test.python import programs, tiers
 from torch_xla_lite import _XLAC, debug
+from torch_xla_lite.compiler import new_graphs
 from torch_xla_lite.debug import times
 from torch_xla_lite.startup import program_lines
 
@@ -147,3 +148,14 @@ def test_the_line_that_called_a_package_is_named(tmp_path: Path, monkeypatch: py
     (line,) = [row.line for row in times.rows() if str(package) in row.line]
     assert line.startswith(f"{package}:2 in read (called at {__file__}:")
     assert line.endswith(f" in {test_the_line_that_called_a_package_is_named.__name__})")
+
+
+def test_the_report_says_what_a_line_waited_for():
+    new_graphs.reset()
+    _XLAC.set_compile_when("first")
+    for size in (5, 6, 7):
+        torch.ones(size, device="jax").sum().item()
+    waits = str(debug.report()).splitlines()[-1]
+    assert "debug_report_test.py" in waits
+    assert "for 3 compilations; of the last: " in waits
+    assert "size of aten::ones is [7], was [6]" in waits

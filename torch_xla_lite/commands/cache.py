@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from ..startup.caches import PROGRAMS_LIMIT, home, programs
+from ..startup.caches import COSTS, PROGRAMS_LIMIT, home, programs
 
 
 class Cache(NamedTuple):
@@ -99,6 +99,8 @@ def _files(folder: Path) -> Iterator[tuple[int, float]]:
     """The bytes of each file below a folder and when it was used; links are not followed."""
     for parent, _, names in os.walk(folder):
         for name in names:
+            if name == COSTS:
+                continue
             try:
                 status = os.lstat(os.path.join(parent, name))
             except FileNotFoundError:

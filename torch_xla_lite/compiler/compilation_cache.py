@@ -168,7 +168,7 @@ def load(key: str | None, mesh: Mesh | None) -> Program | None:
     if key is None or _folder() is None:
         return None
     try:
-        with _opened() as folder, open(private_folder.open_file(folder, key), "rb") as file:
+        with opened() as folder, open(private_folder.open_file(folder, key), "rb") as file:
             content = file.read()
             os.utime(file.fileno())  # Used last, removed last.
         if content[:_DIGEST] != _checksum(key, content[_DIGEST:]):
@@ -205,14 +205,14 @@ def store(key: str | None, program: Program) -> None:
     }
     body = json.dumps(header).encode() + b"\n" + b"".join(data for data, _, _ in serialized)
     try:
-        with _opened() as folder:
-            _write(folder, key, _checksum(key, body) + body)
+        with opened() as folder:
+            write(folder, key, _checksum(key, body) + body)
             _keep_limit(folder, len(body))
     except OSError:
         return
 
 
-def _write(folder: int, name: str, content: bytes) -> None:
+def write(folder: int, name: str, content: bytes) -> None:
     """Puts a file in the place of another one, or of a folder."""
     temporary = f".new-{secrets.token_hex(8)}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
@@ -297,7 +297,7 @@ def _folder() -> Path | None:
     if not variables.enabled(os.environ, _VARIABLE, default="1"):
         return None
     try:
-        with _opened():
+        with opened():
             return caches.programs(os.environ)
     except private_folder.NotPrivateError as error:
         if sys.stderr is not None:
@@ -308,7 +308,7 @@ def _folder() -> Path | None:
 
 
 @contextlib.contextmanager
-def _opened() -> Iterator[int]:
+def opened() -> Iterator[int]:
     """The descriptor of the folder, which is made if it was removed since the program began.
 
     It is opened for each use: a program may close descriptors that it did not open."""

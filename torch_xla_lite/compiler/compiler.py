@@ -5,7 +5,7 @@ its ops run as ATen's CPU kernels (csrc/interpreter). It is compiled when its in
 cost as much as its compilation will cost (csrc/runtime/tiering.h).
 
     TORCH_XLA_LITE_COMPILE=repeated      the default, as described; a model of costs decides, not a
-                                         clock, so a program gives the same bits in each run
+                                         clock, and earlier processes count (past_costs.py)
     TORCH_XLA_LITE_COMPILE=first         each graph is compiled when it is met for the first time
     TORCH_XLA_LITE_COMPILE=background    a graph is compiled in another thread, and interpreted
                                          until it is; a clock decides
@@ -42,6 +42,7 @@ from . import (
     index_errors,
     jax_programs,
     new_graphs,
+    past_costs,
     progress,
     tracing,
     words,
@@ -333,6 +334,7 @@ class Compiler:
 
     compile: compiles a graph.
     load: the same if its program is on disk; otherwise None.
+    past_costs: what graphs have cost earlier processes (past_costs.py).
     start_compile: compiles a graph in another thread.
     can_interpret: whether kernels of the CPU can read the device's memory.
     draws_threefry: whether lowerings draw the random numbers of csrc/kernels/threefry.h.
@@ -347,8 +349,9 @@ class Compiler:
 
     compile = staticmethod(compile_graph)
     load = staticmethod(_load_graph)
+    past_costs = staticmethod(past_costs.load)
     start_compile = staticmethod(_start_compile)
-    can_interpret = staticmethod(target.has_host_memory)
+    can_interpret = staticmethod(lambda: target.has_host_memory())
     draws_threefry = staticmethod(target.has_threefry)
     note_interpreted = staticmethod(new_graphs.note_interpreted)
     is_library = staticmethod(program_lines.is_library)

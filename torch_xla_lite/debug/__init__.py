@@ -126,7 +126,8 @@ def report() -> Report:
     Graphs of one line of the program that have as many ops are one row. "until compiled" says why
     a graph is interpreted: what its runs have cost and at which cost it is compiled, by the model
     of costs, or that a compiled run is not faster. An op that interpreted graphs run compiled, such
-    as one with a lowering of the user, has rows of its own, with its name.
+    as one with a lowering of the user, has rows of its own, with its name. At the end are lines of
+    the program that waited for more than two compilations, and what the last was needed for.
 
     Example:
       >>> torch_xla_lite.debug.report()
@@ -157,8 +158,14 @@ def report() -> Report:
                 )
                 for row in rows
             ],
-            f"{len(new) - loaded} compiled, {loaded} loaded from disk, {interpreted} interpreted, "
-            f"{executions} executions, {sum(row.seconds for row in rows):.2f} s",
+            "\n".join(
+                [
+                    f"{len(new) - loaded} compiled, {loaded} loaded from disk, "
+                    f"{interpreted} interpreted, {executions} executions, "
+                    f"{sum(row.seconds for row in rows):.2f} s",
+                    *map(short_path, times.waits()),
+                ]
+            ),
         )
     )
 

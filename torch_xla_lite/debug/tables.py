@@ -23,7 +23,7 @@ class Table:
     Attributes:
       header: a name for each column; the others but the last are right-aligned.
       rows: cells in the order of the columns.
-      summary: a line below.
+      summary: lines below.
       wraps: whether the last cell goes on below its beginning where it is longer than 80 columns.
     """
 

@@ -23,8 +23,8 @@ class Row:
       seconds: of all runs.
       runs: how often they ran, or were compiled or loaded.
       graphs: how many they are.
-      missing: what the runs of the graph have cost, and at which cost it is compiled, or that it is
-        never compiled. Of several graphs, that of the one which is next.
+      missing: what the runs of the graph have cost, also in earlier processes, and at which cost it
+        is compiled, or that it is never compiled. Of several graphs, that of the one which is next.
       progress: the ratio of these costs.
     """
 
@@ -59,13 +59,15 @@ def rows() -> list[Row]:
 
 def _interpreted() -> Iterator[Row]:
     compiled = {info.structure for info in new_graphs.all_graphs()}
+    accounts = _XLAC.cost_accounts()
     for structure, line, num_ops, runs, seconds in _XLAC.interpreted_graphs():
         row = Row("interpreted", line, num_ops, seconds, runs)
         if structure is None:
             row.line, row.graphs = "(graphs that are forgotten)", 0
-        elif structure not in compiled and (account := _XLAC.cost_account(structure)):
-            spent, needed, pays = account
-            row.missing = f"{spent / 1e6:.2g} of {needed / 1e6:.2g} s" if pays else "not faster"
+        elif structure not in compiled and structure in accounts:
+            spent, needed, pays, _, processes = accounts[structure]
+            of = f", in {processes + 1} processes" if processes else ""
+            row.missing = f"{spent / 1e6:.2g} of {needed / 1e6:.2g} s{of}" if pays else "not faster"
             row.progress = spent / needed if pays and needed else 0.0
         yield row
 
@@ -77,3 +79,19 @@ def _compiled() -> Iterator[Row]:
         yield Row("loading" if info.loaded else "compiling", line, info.num_ops, info.seconds, 1)
         runs, seconds = executions.get(info.number, (0, 0.0))
         yield Row("compiled", line, info.num_ops, seconds, runs)
+
+
+def waits() -> list[str]:
+    """What lines of the program that compiled several graphs waited for, and why the last of these
+    was new: the shape to keep constant. The longest first, at most three."""
+    compiled: dict[str, list[new_graphs.NewGraph]] = {}
+    for graph in new_graphs.explain():
+        if not (graph.interpreted or graph.loaded or graph.op):
+            compiled.setdefault(graph.line, []).append(graph)
+    seconds = {line: sum(graph.seconds for graph in graphs) for line, graphs in compiled.items()}
+    repeated = sorted((line for line in compiled if len(compiled[line]) > 2), key=seconds.get)
+    return [
+        f"{line} waited {seconds[line]:.1f} s for {len(compiled[line])} compilations; of the last: "
+        f"{compiled[line][-1].cause}"
+        for line in repeated[:-4:-1]
+    ]

@@ -7,6 +7,9 @@ from pathlib import Path
 # When compiled programs take more, those that were used longest ago are removed.
 PROGRAMS_LIMIT = 2 << 30
 
+# A file beside them: what interpreted graphs have cost (past_costs.py).
+COSTS = "costs"
+
 
 def home(environ: Mapping[str, str]) -> Path:
     """The folder of all caches of this project, by the XDG rules; builds use it too.

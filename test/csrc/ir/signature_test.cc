@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,7 @@ namespace torch_xla_lite::ir {
 namespace {
 
 using Words = std::vector<uint64_t>;
+using Shapes = std::vector<const Shape*>;
 
 Ref<const Signature> Relu(Words words) {
   const Ref<const Shape> shape = Shape::Of(DType{6}, {2});
@@ -78,6 +80,27 @@ TEST(Signature, ItsShapesLiveAsLongAsItself) {
   const Shape* const shape = signature->outputs[0];
   for (int64_t i = 0; i < 20'000; ++i) Shape::Of(DType{6}, {3, i});
   EXPECT_EQ(Shape::Of(DType{6}, {2}).get(), shape);
+}
+
+TEST(Signature, TheHashIsOfWhatAddressesReferTo) {
+  // At other addresses in each round, as in another process.
+  std::set<uint64_t> hashes;
+  for (uint64_t op = 0; op < 2 << 20; op += 1 << 20) {
+    const Ref<const Shape> shape = Shape::Of(DType{6}, {3, 3}), other = Shape::Of(DType{6}, {4});
+    for (const auto* operand : {shape.get(), other.get()}) {
+      const auto address = reinterpret_cast<uint64_t>(operand);
+      for (const uint64_t word : {address, address << 8 | 1, address << 8 | 2, uint64_t{7}}) {
+        const auto call = MakeRef<Signature>("relu", Words{op, word}, Shapes{shape.get()});
+        call->Keep(operand);
+        hashes.insert(call->hash());
+      }
+    }
+    hashes.insert(MakeRef<Signature>("relu", Words{op}, Shapes{other.get()})->hash());
+    hashes.insert(MakeRef<Signature>("tanh", Words{op}, Shapes{other.get()})->hash());
+    hashes.insert(MakeRef<Signature>("tanh", Words{op | 1ull << 56}, Shapes{other.get()})->hash());
+    for (int64_t i = 0; i < 30'000; ++i) Shape::Of(DType{6}, {3, i});
+  }
+  EXPECT_EQ(hashes.size(), 3u + 3u + 1u + 3u);
 }
 
 TEST(Signature, NumbersAreNotUsedAgain) {

@@ -78,6 +78,9 @@ std::vector<Data> DataOf(std::span<const Value> values) {
 
 std::vector<const Shape*> Outputs(const std::string& op, std::span<const Shape* const> operands) {
   if (op == "sum_difference") return {operands[0], operands[0]};
+  if (op == "append") {
+    return {Vector(static_cast<size_t>(operands[0]->NumElements() + operands[1]->NumElements()))};
+  }
   if (op == "element") return {Vector(1)};
   if (op == "halves") {
     const Shape* half = Vector(operands[0]->NumElements() / 2);
@@ -100,6 +103,8 @@ std::vector<Data> Compute(const std::string& op, std::span<const Data> operands,
   const auto middle = static_cast<Data::difference_type>(a.size() / 2);
   if (op == "plus") {
     for (uint64_t& element : result) element += scalars[0];
+  } else if (op == "append") {
+    result.insert(result.end(), operands[1].begin(), operands[1].end());
   } else if (op == "element") {
     result = {a.at(scalars[0])};
   } else if (op == "write:0:element") {

@@ -10,6 +10,7 @@
 //   add, multiply     (a, b) of one shape
 //   plus              (a), one scalar: added to each element
 //   sum_difference    (a, b) -> a + b, a - b
+//   append            (a, b) -> a and then b
 //   element           (a), one scalar: the element at that index, as a vector of one; a view
 //   reversed          (a); a view
 //   halves            (a) -> both halves; a view

@@ -31,11 +31,10 @@ CostModel Model() {
   return model;
 }
 
-double NoSingleCalls(const ir::Description&) { return 0; }
+Tiering::Extra NoExtra(const ir::Description&) { return {}; }
 
-Decision Decide(Tiering& tiering, const ir::Graph& graph,
-                const std::function<double(const ir::Description&)>& cost_of_single_calls) {
-  return tiering.Decide(graph, ir::StructureHash(graph.key), cost_of_single_calls);
+Decision Decide(Tiering& tiering, const ir::Graph& graph, const Tiering::ExtraOf& extra) {
+  return tiering.Decide(graph, ir::StructureHash(graph.key), extra);
 }
 
 ir::Graph Chain(size_t length, size_t size = 1) {
@@ -50,7 +49,7 @@ class TieringTest : public testing::Test {
   // How often the graph is interpreted until it is compiled, if it is not on disk.
   size_t RunsUntilCompiled(const ir::Graph& graph) {
     size_t runs = 0;
-    while (Decide(tiering_, graph, NoSingleCalls) != Decision::kCompile) ++runs;
+    while (Decide(tiering_, graph, NoExtra) != Decision::kCompile) ++runs;
     return runs;
   }
 
@@ -64,9 +63,17 @@ TEST_F(TieringTest, AGraphIsCompiledWhenItsRunsHaveCostAsMuchAsThat) {
 }
 
 TEST_F(TieringTest, AGraphWhoseSingleCallsCostMoreThanItIsCompiledAtOnce) {
-  EXPECT_EQ(Decide(tiering_, Chain(2), [](auto&) { return 200; }), Decision::kInterpret);
-  EXPECT_EQ(Decide(tiering_, Chain(3), [](auto&) { return 301; }), Decision::kCompile);
-  EXPECT_EQ(Decide(tiering_, Chain(3), NoSingleCalls), Decision::kCompile);
+  EXPECT_EQ(Decide(tiering_, Chain(2),
+                   [](auto&) {
+                     return Tiering::Extra{200, 0};
+                   }),
+            Decision::kInterpret);
+  EXPECT_EQ(Decide(tiering_, Chain(3),
+                   [](auto&) {
+                     return Tiering::Extra{301, 0};
+                   }),
+            Decision::kCompile);
+  EXPECT_EQ(Decide(tiering_, Chain(3), NoExtra), Decision::kCompile);
 }
 
 TEST_F(TieringTest, CountsWhatItsDecisionsCost) {
@@ -74,7 +81,7 @@ TEST_F(TieringTest, CountsWhatItsDecisionsCost) {
   EXPECT_EQ(tiering_.interpreted(), 10 * 20);
   EXPECT_EQ(tiering_.compiled(), 200);
   // Compiling this pays in no case.
-  Decide(tiering_, Chain(1), NoSingleCalls);
+  Decide(tiering_, Chain(1), NoExtra);
   EXPECT_EQ(tiering_.interpreted(), 10 * 20 + 10);
   tiering_.Clear();
   EXPECT_EQ(tiering_.interpreted() + tiering_.compiled(), 0);
@@ -86,7 +93,7 @@ TEST_F(TieringTest, AProgramPaysAtMostTwiceWhatIsBest) {
   double paid = 0;
   bool is_compiled = false;
   for (int runs = 1; runs < 1000; ++runs) {
-    if (!is_compiled && Decide(tiering_, graph, NoSingleCalls) == Decision::kCompile) {
+    if (!is_compiled && Decide(tiering_, graph, NoExtra) == Decision::kCompile) {
       is_compiled = true;
       paid += costs.compilation;
     }
@@ -107,34 +114,50 @@ TEST_F(TieringTest, WhatCannotBeInterpretedIsCompiledWhenItIsNew) {
   model.Set({{"reversed", {.call = std::numeric_limits<double>::infinity(), .compilation = 100}}},
             {.execution = 15});
   Tiering tiering(&model);
-  EXPECT_EQ(Decide(tiering, Chain(1), NoSingleCalls), Decision::kCompile);
+  EXPECT_EQ(Decide(tiering, Chain(1), NoExtra), Decision::kCompile);
 }
 
 TEST_F(TieringTest, WhatCompilingDoesNotMakeFasterIsNeverCompiled) {
   const ir::Graph graph = Chain(1);
   for (int run = 0; run < 10'000; ++run)
-    EXPECT_EQ(Decide(tiering_, graph, NoSingleCalls), Decision::kInterpret);
+    EXPECT_EQ(Decide(tiering_, graph, NoExtra), Decision::kInterpret);
 }
 
 TEST_F(TieringTest, AProgramOnDiskIsSoughtOnceWhenRunsHaveCostAsMuchAsLoading) {
   const ir::Graph graph = Chain(8);  // 80 for a run, 20 + 80 for loading.
-  EXPECT_EQ(Decide(tiering_, graph, NoSingleCalls), Decision::kInterpret);
-  EXPECT_EQ(Decide(tiering_, graph, NoSingleCalls), Decision::kInterpret);
-  EXPECT_EQ(Decide(tiering_, graph, NoSingleCalls), Decision::kLoad);
-  EXPECT_EQ(Decide(tiering_, graph, NoSingleCalls), Decision::kInterpret);
+  EXPECT_EQ(Decide(tiering_, graph, NoExtra), Decision::kInterpret);
+  EXPECT_EQ(Decide(tiering_, graph, NoExtra), Decision::kInterpret);
+  EXPECT_EQ(Decide(tiering_, graph, NoExtra), Decision::kLoad);
+  EXPECT_EQ(Decide(tiering_, graph, NoExtra), Decision::kInterpret);
 }
 
 TEST_F(TieringTest, AGraphThatCannotBeCompiledStaysHot) {
   const ir::Graph graph = Chain(2);
   RunsUntilCompiled(graph);
-  EXPECT_EQ(Decide(tiering_, graph, NoSingleCalls), Decision::kCompile);
-  EXPECT_EQ(Decide(tiering_, graph, NoSingleCalls), Decision::kCompile);
+  EXPECT_EQ(Decide(tiering_, graph, NoExtra), Decision::kCompile);
+  EXPECT_EQ(Decide(tiering_, graph, NoExtra), Decision::kCompile);
 }
 
 TEST_F(TieringTest, ClearingForgetsAll) {
   RunsUntilCompiled(Chain(2));
   tiering_.Clear();
   EXPECT_EQ(RunsUntilCompiled(Chain(2)), 10u);
+}
+
+TEST_F(TieringTest, RunsOfEarlierProcessesCount) {
+  const ir::Graph graph = Chain(2);  // 20 for a run, 200 for compiling it.
+  const uint64_t structure = ir::StructureHash(graph.key);
+  tiering_.Remember({{structure, {.spent = 150, .processes = 4}}});
+  EXPECT_EQ(RunsUntilCompiled(graph), 3u);
+  const auto accounts = tiering_.Accounts();
+  ASSERT_EQ(accounts.size(), 1u);
+  EXPECT_EQ(accounts[0].first, structure);
+  const Tiering::Account& account = accounts[0].second;
+  EXPECT_EQ(account.spent, 150 + 3 * 20);
+  EXPECT_EQ(account.in_earlier_processes, 150);
+  EXPECT_EQ(account.processes, 4u);
+  EXPECT_EQ(account.needed, 200);
+  EXPECT_TRUE(account.pays);
 }
 
 TEST_F(TieringTest, AWriteCostsWhatIsWritten) {
@@ -151,14 +174,14 @@ TEST_F(TieringTest, UnknownOpsCostNothingWhereNothingIsKnownOfOthers) {
 }
 
 TEST_F(TieringTest, OfManyGraphsThoseAreForgottenThatDoNotComeBack) {
-  Decide(tiering_, Chain(2), NoSingleCalls);
+  Decide(tiering_, Chain(2), NoExtra);
   for (int op = 0; op < 40'000; ++op) {
     const ir::Value value = Call("op" + std::to_string(op), {Leaf({1})});
     const ir::Root roots[] = {{&value}};
-    Decide(tiering_, ir::Linearize(roots), NoSingleCalls);
-    if (op % 4000 == 0) Decide(tiering_, Chain(3), NoSingleCalls);
+    Decide(tiering_, ir::Linearize(roots), NoExtra);
+    if (op % 4000 == 0) Decide(tiering_, Chain(3), NoExtra);
   }
-  EXPECT_EQ(Decide(tiering_, Chain(3), NoSingleCalls), Decision::kCompile);
+  EXPECT_EQ(Decide(tiering_, Chain(3), NoExtra), Decision::kCompile);
   EXPECT_EQ(RunsUntilCompiled(Chain(2)), 10u);
 }
 

@@ -95,6 +95,11 @@ Description Describe(std::span<const uint64_t> key) {
   return description;
 }
 
+const Shape* ShapeAt(const Description& graph, Position position) {
+  const Step& step = graph.steps[position.step];
+  return step.signature == nullptr ? step.leaf : step.signature->outputs[position.output];
+}
+
 RootWords RootsOf(std::span<const uint64_t> key) {
   size_t num_leaves = 0;
   const size_t end = ForEachStep(
@@ -130,8 +135,8 @@ std::vector<uint64_t> StructureOf(std::span<const uint64_t> key) {
 uint64_t StructureHash(std::span<const uint64_t> key) {
   std::vector<uint64_t> structure = StructureOf(key);
   ForEachStep(
-      std::span(structure), [](uint64_t& word) { word = LeafOf(word)->number() << 1 | kLeafBit; },
-      [](uint64_t& word) { word = SignatureOf(word)->number << 1; });
+      std::span(structure), [](uint64_t& word) { word = LeafOf(word)->hash() | kLeafBit; },
+      [](uint64_t& word) { word = SignatureOf(word)->hash() & ~kLeafBit; });
   return HashWords(structure);
 }
 

@@ -68,6 +68,8 @@ struct Description {
   std::vector<Placement> root_placements;
 };
 
+const Shape* ShapeAt(const Description& graph, Position position);
+
 // The key of a graph that is one call, whose operands are leaves and are not donated.
 std::vector<uint64_t> KeyOfCall(const Signature& signature, std::span<const Shape* const> operands,
                                 uint32_t num_scalars);

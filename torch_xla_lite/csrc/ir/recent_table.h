@@ -51,6 +51,14 @@ class RecentTable {
     return Add({hash, std::move(object)});
   }
 
+  // Calls function(hash, object) for each.
+  template <typename Function>
+  void ForEach(Function&& function) const {
+    for (const Slot& slot : slots_) {
+      if (slot.object) function(slot.hash, std::as_const(*slot.object));
+    }
+  }
+
   void Clear() { *this = RecentTable(limit_); }
   size_t size() const { return size_; }
 

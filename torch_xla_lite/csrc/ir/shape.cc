@@ -21,17 +21,18 @@ uint64_t HashOf(DType dtype, std::span<const int64_t> dims) {
 Ref<const Shape> Shape::Of(DType dtype, std::span<const int64_t> dims) {
   static auto* mutex = new Mutex;
   static auto* shapes = new RecentTable<const Shape>(kMostUnused);
-  static uint64_t number = 0;
   const uint64_t hash = HashOf(dtype, dims);
   const MutexLock lock(mutex);
   const Shape* shape = shapes->Find(hash, [&](const Shape& other) {
     return other.dtype_ == dtype && std::ranges::equal(other.dims_, dims);
   });
   if (shape == nullptr) {
-    shape = shapes->Insert(hash, Ref<const Shape>::Take(new Shape(dtype, dims, ++number)));
+    shape = shapes->Insert(hash, Ref<const Shape>::Take(new Shape(dtype, dims)));
   }
   return Ref<const Shape>::Share(shape);
 }
+
+uint64_t Shape::hash() const { return HashOf(dtype_, dims_); }
 
 int64_t Shape::NumElements() const {
   int64_t count = 1;

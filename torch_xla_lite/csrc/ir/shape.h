@@ -34,19 +34,18 @@ class Shape : public RefCounted {
   }
 
   DType dtype() const { return dtype_; }
-  // No other shape has or had this number; another one may get its address.
-  uint64_t number() const { return number_; }
+  // Of dtype and dimensions; the same in every process.
+  uint64_t hash() const;
   const std::vector<int64_t>& dims() const { return dims_; }
   int64_t NumElements() const;
   std::string ToString() const;
 
  private:
-  Shape(DType dtype, std::span<const int64_t> dims, uint64_t number)
-      : dtype_(dtype), dims_(dims.begin(), dims.end()), number_(number) {}
+  Shape(DType dtype, std::span<const int64_t> dims)
+      : dtype_(dtype), dims_(dims.begin(), dims.end()) {}
 
   const DType dtype_;
   const std::vector<int64_t> dims_;
-  const uint64_t number_;
 };
 
 }  // namespace torch_xla_lite::ir

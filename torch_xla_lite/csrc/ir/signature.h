@@ -16,6 +16,7 @@
 #ifndef TORCH_XLA_LITE_CSRC_IR_SIGNATURE_H_
 #define TORCH_XLA_LITE_CSRC_IR_SIGNATURE_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -38,6 +39,9 @@ struct Signature : RefCounted {
   void Keep(const Shape* shape);
   void KeepShapesOf(const Signature& other);
 
+  // Of the op, the words and the results; the same in every process.
+  uint64_t hash() const;
+
   // Whether something besides its table refers to it.
   virtual bool IsReferenced() const { return refs() > 1; }
 
@@ -45,21 +49,25 @@ struct Signature : RefCounted {
   const uint64_t number;
   // The name that lowerings are found by, such as "aten::add.Tensor".
   std::string op;
-  // The key of the call. The recorder defines its encoding; the IR only compares it.
+  // The key of the call. The recorder defines its encoding; the IR only compares it, and knows
+  // where addresses are: the op's in the first word, below its highest byte; those of shapes, which
+  // the signature keeps, in the lowest 48 bits of a word, or above its lowest byte.
   std::vector<uint64_t> words;
   // One for each result; nullptr for a result that the op leaves undefined.
   std::vector<const Shape*> outputs;
   // Whether each element of the only result is zero, whatever the operands are.
   bool is_zeros = false;
 
-  // What the interpreter has found out about the call. Guarded by the sync lock.
+  // What runs of graphs have found out about the call. Guarded by the sync lock.
   struct Derived {
     virtual ~Derived() = default;
   };
-  mutable std::unique_ptr<const Derived> derived;
+  mutable std::unique_ptr<const Derived> derived;  // By the interpreter.
+  mutable uint32_t met = 0;                        // By runtime/pieces.h.
 
  private:
   std::vector<Ref<const Shape>> shapes_;
+  mutable std::atomic<uint64_t> hash_ = 0;  // 0: not computed yet.
 };
 
 class SignatureTable {

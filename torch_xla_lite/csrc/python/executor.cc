@@ -9,10 +9,13 @@
 #include <chrono>
 #include <cstring>
 #include <exception>
+#include <limits>
 #include <memory>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -71,6 +74,27 @@ at::Tensor OwnTensor(const PyBuffer& buffer, void* data, const ir::Shape* shape)
   return is_exclusive ? tensor : CopyOf(data, shape);
 }
 
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+
+// Of what a graph takes and gives between the device and the CPU, in microseconds. Bookkeeping on
+// small numbers is worth it; other graphs are not.
+double CostOfCopies(const ir::Description& graph) {
+  constexpr double kMostBytes = 1 << 16;
+  constexpr double kCopy = 20;
+  double bytes = 0;
+  double copies = 0;
+  const auto add = [&](const ir::Shape* shape) {
+    bytes +=
+        static_cast<double>(shape->NumElements() * c10::elementSize(tensor::ScalarTypeOf(shape)));
+    ++copies;
+  };
+  for (const ir::Step& step : graph.steps) {
+    if (step.signature == nullptr) add(step.leaf);
+  }
+  for (const ir::Position root : graph.roots) add(ir::ShapeAt(graph, root));
+  return bytes > kMostBytes ? kInfinite : copies * kCopy;
+}
+
 // The graph's scalars as int32[n, 2], because jax would truncate 64-bit arguments to 32 bits.
 py::object PackScalars(std::span<const uint64_t> scalars) {
   py::array_t<int32_t> packed({static_cast<py::ssize_t>(scalars.size()), py::ssize_t{2}});
@@ -83,6 +107,7 @@ py::object PackScalars(std::span<const uint64_t> scalars) {
 PyExecutor::PyExecutor(const py::object& compiler)
     : compile_(compiler.attr("compile")),
       load_(compiler.attr("load")),
+      past_costs_(compiler.attr("past_costs")),
       start_compile_(compiler.attr("start_compile")),
       can_interpret_(compiler.attr("can_interpret")),
       draws_threefry_(compiler.attr("draws_threefry")),
@@ -161,9 +186,9 @@ bool PyExecutor::CanInterpret() const {
   return can_interpret;
 }
 
-double PyExecutor::CostOfSingleCalls(const ir::Description& graph,
-                                     runtime::ExecutableCache& cache) {
-  double cost = 0;
+runtime::Tiering::Extra PyExecutor::ExtraCosts(const ir::Description& graph,
+                                               runtime::ExecutableCache& cache) {
+  runtime::Tiering::Extra extra;
   std::unordered_set<const ir::Signature*> counted;
   for (const ir::Step& step : graph.steps) {
     const ir::Signature* const call = step.signature;
@@ -172,16 +197,17 @@ double PyExecutor::CostOfSingleCalls(const ir::Description& graph,
     }
     std::vector<const ir::Shape*> operands;
     for (const ir::Position operand : step.operands) {
-      const ir::Step& source = graph.steps[operand.step];
-      operands.push_back(source.signature == nullptr ? source.leaf
-                                                     : source.signature->outputs[operand.output]);
+      operands.push_back(ir::ShapeAt(graph, operand));
     }
     const std::vector<uint64_t> key = ir::KeyOfCall(*call, operands, step.num_scalars);
     if (!cache.Find(key)) {
-      cost += runtime::Runtime::Get().costs().Of(ir::Describe(key)).compilation;
+      extra.compilation += runtime::Runtime::Get().costs().Of(ir::Describe(key)).compilation;
     }
   }
-  return cost;
+  const Untraced python;
+  copies_ = !CanInterpret();
+  if (copies_) extra.interpretation = counted.empty() ? CostOfCopies(graph) : kInfinite;
+  return extra;
 }
 
 struct PyExecutor::KeptPlan final : runtime::Plan {
@@ -195,7 +221,6 @@ std::optional<std::vector<ir::Ref<ir::Buffer>>> PyExecutor::Interpret(
   const Untraced python;
   auto* const kept = static_cast<KeptPlan*>(run->plan.get());
   const bool has_plan = kept != nullptr && kept->plan != nullptr;
-  if (!has_plan && !CanInterpret()) return std::nullopt;
   // What each device has in full may be interpreted; parts are not gathered here.
   for (size_t i = 0; i < graph.leaves.size(); ++i) {
     if (ir::IsSplit(graph.data(i)->placement())) return std::nullopt;
@@ -217,6 +242,7 @@ std::optional<std::vector<ir::Ref<ir::Buffer>>> PyExecutor::Interpret(
   results.reserve(roots->size());
   for (at::Tensor& root : *roots) {
     results.push_back(ir::Ref<ir::Buffer>::Take(new PyBuffer(std::move(root))));
+    if (copies_) ArrayOf(results.back().get());
   }
   for (size_t i = 0; i < graph.root_placements.size(); ++i) {
     if (graph.root_placements[i] == ir::kAnywhere) continue;
@@ -359,6 +385,16 @@ py::object PyExecutor::Uploaded(const at::Tensor& tensor) const {
                           [](void* owned) { delete static_cast<at::Tensor*>(owned); });
   const py::object dtype = dtypes_[py::int_(static_cast<int>(tensor.scalar_type()))];
   return upload_(py::array(py::dtype(dtype), tensor.sizes(), tensor.const_data_ptr(), owner));
+}
+
+std::unordered_map<uint64_t, runtime::Tiering::Past> PyExecutor::PastCosts() {
+  const Untraced python;
+  std::unordered_map<uint64_t, runtime::Tiering::Past> past;
+  for (const py::handle row : past_costs_()) {
+    const auto [structure, spent, processes] = row.cast<std::tuple<uint64_t, double, uint32_t>>();
+    past[structure] = {spent, processes};
+  }
+  return past;
 }
 
 ir::Ref<runtime::Executable> PyExecutor::Load(const ir::Graph& graph) {

@@ -19,6 +19,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -30,6 +31,7 @@
 #include "torch_xla_lite/csrc/python/description.h"
 #include "torch_xla_lite/csrc/python/interpreted_graphs.h"
 #include "torch_xla_lite/csrc/runtime/executor.h"
+#include "torch_xla_lite/csrc/runtime/tiering.h"
 
 namespace torch_xla_lite::python {
 
@@ -61,11 +63,13 @@ class PyExecutor final : public runtime::Executor {
   bool IsTransient(const std::exception& error) const override;
   bool IsNotImplemented(const std::exception& error) const override;
   bool IsInKernel() const override;
-  double CostOfSingleCalls(const ir::Description& graph, runtime::ExecutableCache& cache) override;
+  runtime::Tiering::Extra ExtraCosts(const ir::Description& graph,
+                                     runtime::ExecutableCache& cache) override;
   std::optional<std::vector<ir::Ref<ir::Buffer>>> Interpret(const ir::Graph& graph,
                                                             runtime::ExecutableCache& cache,
                                                             runtime::Interpretation* run) override;
   void ClearCache() override { interpreted_graphs_.Clear(); }
+  std::unordered_map<uint64_t, runtime::Tiering::Past> PastCosts() override;
   ir::Ref<runtime::Executable> Load(const ir::Graph& graph) override;
   ir::Ref<runtime::Executable> Compile(const ir::Graph& graph) override;
   ir::Ref<runtime::Compilation> StartCompile(const ir::Graph& graph) override;
@@ -112,11 +116,13 @@ class PyExecutor final : public runtime::Executor {
 
   pybind11::function compile_;
   pybind11::function load_;
+  pybind11::function past_costs_;
   pybind11::function start_compile_;
   pybind11::function can_interpret_;
   pybind11::function draws_threefry_;
   pybind11::function note_interpreted_;
   InterpretedGraphs interpreted_graphs_;
+  bool copies_ = false;  // Whether torch's kernels cannot use the device's memory.
   pybind11::function upload_;
   pybind11::function copy_;
   pybind11::function place_;

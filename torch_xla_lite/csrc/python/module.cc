@@ -119,6 +119,15 @@ void RegisterLowering(const std::string& op, bool needs_constants) {
   static_cast<PyExecutor&>(Runtime::Get().executor()).UseLowering(op);
 }
 
+py::dict CostAccounts() {
+  py::dict accounts;
+  for (const auto& [structure, account] : Runtime::Get().CostAccounts()) {
+    accounts[py::int_(structure)] = py::make_tuple(account.spent, account.needed, account.pays,
+                                                   account.in_earlier_processes, account.processes);
+  }
+  return accounts;
+}
+
 py::dict Metrics() {
   const runtime::Counters& counters = Runtime::Get().counters();
   py::dict metrics;
@@ -241,14 +250,7 @@ PYBIND11_MODULE(_XLAC, module) {
   module.def("interpreted_graphs", [] {
     return static_cast<PyExecutor&>(Runtime::Get().executor()).interpreted_graphs().Rows();
   });
-  module.def(
-      "cost_account",
-      [](uint64_t structure) -> py::object {
-        const auto account = Runtime::Get().CostAccountOf(structure);
-        if (!account) return py::none();
-        return py::make_tuple(account->spent, account->needed, account->pays);
-      },
-      py::arg("structure"));
+  module.def("cost_accounts", &CostAccounts);
   module.def("executions", &Executions);
   module.def("metrics", &Metrics);
   module.def("reset_metrics", &ResetMetrics);

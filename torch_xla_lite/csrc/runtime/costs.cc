@@ -22,11 +22,6 @@ double NumElements(const ir::Shape* shape) {
   return shape == nullptr ? 0 : static_cast<double>(shape->NumElements());
 }
 
-const ir::Shape* ShapeAt(const ir::Description& graph, ir::Position position) {
-  const ir::Step& step = graph.steps[position.step];
-  return step.signature == nullptr ? step.leaf : step.signature->outputs[position.output];
-}
-
 // The leading dimensions that are the same for all.
 double Batch(std::span<const ir::Shape* const> shapes) {
   double batch = 1;
@@ -47,7 +42,7 @@ double Products(const ir::Description& graph, const ir::Step& step) {
   const auto add = [&](const ir::Shape* shape) {
     if (shape != nullptr && shape->dims().size() >= 2) matrices.push_back(shape);
   };
-  for (const ir::Position operand : step.operands) add(ShapeAt(graph, operand));
+  for (const ir::Position operand : step.operands) add(ir::ShapeAt(graph, operand));
   if (matrices.size() < 2) return 0;
   if (matrices.size() == 2) add(step.signature->outputs[0]);
   if (matrices.size() < 3) return 0;
@@ -58,18 +53,23 @@ double Products(const ir::Description& graph, const ir::Step& step) {
   return std::sqrt(squared / Batch(matrices));
 }
 
+double InterpretationOf(const OpCosts& op, const CallSize& size) {
+  return op.call * size.calls + op.operand * size.operands + op.result * size.results +
+         op.product * size.products;
+}
+
 }  // namespace
 
 CallSize SizeOf(const ir::Description& graph, const ir::Step& step) {
   if (IsWrite(step.signature->op)) {
     return {.calls = 1,
-            .operands = NumElements(ShapeAt(graph, step.operands[1])),
+            .operands = NumElements(ir::ShapeAt(graph, step.operands[1])),
             .results = 0,
             .products = 0};
   }
   CallSize size{.calls = 0, .operands = 0, .results = 0, .products = Products(graph, step)};
   for (const ir::Position operand : step.operands) {
-    size.operands += NumElements(ShapeAt(graph, operand));
+    size.operands += NumElements(ir::ShapeAt(graph, operand));
   }
   for (const ir::Shape* output : step.signature->outputs) {
     if (output != nullptr) ++size.calls;
@@ -93,14 +93,17 @@ Costs CostModel::Of(const ir::Description& graph) const {
     }
     const CallSize size = SizeOf(graph, step);
     const OpCosts& op = CostsOf(step.signature->op);
-    costs.interpretation += op.call * size.calls + op.operand * size.operands +
-                            op.result * size.results + op.product * size.products;
+    costs.interpretation += runtime::InterpretationOf(op, size);
     costs.compilation += op.compilation * size.calls;
   }
   costs.compilation += arguments * graph_.argument_compilation;
   costs.load = graph_.load + costs.compilation * graph_.load_part;
   costs.execution = graph_.execution + arguments * graph_.argument_execution;
   return costs;
+}
+
+double CostModel::InterpretationOf(const ir::Description& graph, const ir::Step& step) const {
+  return runtime::InterpretationOf(CostsOf(step.signature->op), SizeOf(graph, step));
 }
 
 const OpCosts& CostModel::CostsOf(const std::string& op) const {

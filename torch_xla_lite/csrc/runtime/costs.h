@@ -65,6 +65,8 @@ class CostModel {
   // ops: by name. kWrite is that of each write through a view, kOther that of all other ops.
   void Set(std::unordered_map<std::string, OpCosts> ops, const GraphCosts& graph);
   Costs Of(const ir::Description& graph) const;
+  // Of one step, which is a call.
+  double InterpretationOf(const ir::Description& graph, const ir::Step& step) const;
 
   static constexpr const char* kWrite = "write";
   static constexpr const char* kOther = "other";

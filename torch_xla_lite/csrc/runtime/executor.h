@@ -18,11 +18,13 @@
 #include <new>
 #include <optional>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "torch_xla_lite/csrc/ir/mutex.h"
 #include "torch_xla_lite/csrc/ir/node.h"
 #include "torch_xla_lite/csrc/ir/thread_annotations.h"
+#include "torch_xla_lite/csrc/runtime/tiering.h"
 
 namespace torch_xla_lite::ir {
 struct Description;
@@ -85,10 +87,10 @@ class Executor {
   // background.
   virtual bool IsInKernel() const { return false; }
 
-  // What single calls of a graph, which is described by its key, would cost to compile when it is
-  // interpreted, in microseconds by the model of costs (costs.h).
-  virtual double CostOfSingleCalls(const ir::Description& /*graph*/, ExecutableCache& /*cache*/) {
-    return 0;
+  // What interpreting a graph, which is described by its key, costs beside its calls. Infinitely
+  // much in each run if it cannot be interpreted.
+  virtual Tiering::Extra ExtraCosts(const ir::Description& /*graph*/, ExecutableCache& /*cache*/) {
+    return {};
   }
   // Computes the roots of a graph without compiling it, and waits for them. Nothing if it cannot:
   // then the graph is to be compiled. A result may be where a leaf was that is donated. Single
@@ -98,6 +100,8 @@ class Executor {
                                                                     Interpretation* /*run*/) {
     return std::nullopt;
   }
+  // What graphs have cost earlier processes, by their structures.
+  virtual std::unordered_map<uint64_t, Tiering::Past> PastCosts() { return {}; }
   // The graph's program if it is on disk; otherwise nothing.
   virtual ir::Ref<Executable> Load(const ir::Graph& /*graph*/) { return {}; }
   virtual ir::Ref<Executable> Compile(const ir::Graph& graph) = 0;

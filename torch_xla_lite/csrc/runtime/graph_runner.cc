@@ -38,6 +38,11 @@ std::vector<ir::Ref<ir::Buffer>> GraphRunner::Run(ir::Graph* graph, Executor& ex
   return results;
 }
 
+std::vector<uint8_t> GraphRunner::Divide(const ir::Graph& graph) {
+  if (!pieces_.HasVarying(graph) || cache_.Find(graph.key) || known_.Find(graph.key)) return {};
+  return pieces_.Of(graph, ir::StructureHash(graph.key));
+}
+
 std::optional<std::vector<ir::Ref<ir::Buffer>>> GraphRunner::Interpret(const ir::Graph& graph,
                                                                        uint64_t structure,
                                                                        Executor& executor,
@@ -74,10 +79,10 @@ Tiering::Decision GraphRunner::Decide(const ir::Graph& graph, uint64_t structure
   if (found != compilations_.end()) {
     return found->second.compilation ? Decision::kInterpret : Decision::kCompile;
   }
-  const Decision decision =
-      tiering_.Decide(graph, structure, [&](const ir::Description& description) {
-        return executor.CostOfSingleCalls(description, cache_);
-      });
+  if (!std::exchange(has_asked_for_past_, true)) tiering_.Remember(executor.PastCosts());
+  const Decision decision = tiering_.Decide(
+      graph, structure,
+      [&](const ir::Description& description) { return executor.ExtraCosts(description, cache_); });
   if (decision != Decision::kCompile || compile_when_ != CompileWhen::kBackground) return decision;
   compilations_.emplace(graph.key, Started{ir::KeptKey(graph.key), executor.StartCompile(graph)});
   return Decision::kInterpret;
@@ -107,6 +112,7 @@ void GraphRunner::Clear() {
   cache_.Clear();
   known_.Clear();
   tiering_.Clear();
+  pieces_.Clear();
   compilations_.clear();
 }
 

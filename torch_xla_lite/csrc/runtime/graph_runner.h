@@ -22,6 +22,7 @@
 #include "torch_xla_lite/csrc/runtime/counters.h"
 #include "torch_xla_lite/csrc/runtime/executable_cache.h"
 #include "torch_xla_lite/csrc/runtime/executor.h"
+#include "torch_xla_lite/csrc/runtime/pieces.h"
 #include "torch_xla_lite/csrc/runtime/tiering.h"
 
 namespace torch_xla_lite::ir {
@@ -51,6 +52,8 @@ class GraphRunner {
   // One buffer for each root. The roots of the graph may be put in another order. Throws what the
   // executor throws.
   std::vector<ir::Ref<ir::Buffer>> Run(ir::Graph* graph, Executor& executor, bool may_interpret);
+  // The piece of each step of a graph that is to be run in pieces (pieces.h); otherwise empty.
+  std::vector<uint8_t> Divide(const ir::Graph& graph);
   CostModel& costs() { return costs_; }
   Tiering& tiering() { return tiering_; }
   // Forgets all executables, and how often graphs ran.
@@ -79,6 +82,8 @@ class GraphRunner {
   ExecutableCache known_{kMostPlans, kMostWordsOfPlans};
   CostModel costs_;
   Tiering tiering_{&costs_};
+  Pieces pieces_{&costs_};
+  bool has_asked_for_past_ = false;
   std::atomic<CompileWhen> compile_when_ = CompileWhen::kFirst;
   struct Started {
     ir::KeptKey key;

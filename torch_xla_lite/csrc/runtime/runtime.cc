@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <array>
 #include <stdexcept>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "torch_xla_lite/csrc/runtime/graph_runner.h"
 #include "torch_xla_lite/csrc/runtime/live_values.h"
 #include "torch_xla_lite/csrc/runtime/pending_limit.h"
+#include "torch_xla_lite/csrc/runtime/pieces.h"
 
 namespace torch_xla_lite::runtime {
 namespace {
@@ -224,18 +226,32 @@ void Runtime::UploadInitialZeros() {
 void Runtime::Run(const Roots& roots, bool may_interpret) {
   ir::Graph graph = ir::Linearize(roots);
   if (graph.roots.empty()) return;
+  const bool may_divide = may_interpret && graph.mesh == 0;
+  const auto pieces = may_divide ? runner_->Divide(graph) : std::vector<uint8_t>();
+  if (pieces.empty()) return RunWhole(&graph, may_interpret);
+  std::array<PieceRoots, 3> of_pieces = RootsOfPieces(graph, pieces, roots);
+  graph = {};  // It refers to leaves, which could not be donated.
+  for (PieceRoots& piece : of_pieces) {
+    if (piece.roots.empty()) continue;
+    ir::Graph part = ir::Linearize(piece.roots);
+    RunWhole(&part, may_interpret);
+    piece = {};
+  }
+}
+
+void Runtime::RunWhole(ir::Graph* graph, bool may_interpret) {
   std::vector<ir::Ref<ir::Buffer>> results;
   try {
     const RecordPause pause;
-    results = runner_->Run(&graph, *executor_, may_interpret);
+    results = runner_->Run(graph, *executor_, may_interpret);
   } catch (const StepFailure& failure) {
     CallFailure of_calls{{}, failure.error};
     for (const uint32_t step : failure.steps) {
-      of_calls.calls.push_back(ir::Ref<ir::Node>::Share(graph.nodes.at(step)));
+      of_calls.calls.push_back(ir::Ref<ir::Node>::Share(graph->nodes.at(step)));
     }
     throw of_calls;
   }
-  ir::Commit(graph, std::move(results));
+  ir::Commit(*graph, std::move(results));
   for (LiveValue* place : PendingValues()) {
     const ir::Value& value = place->value();
     if (value.buffer() == nullptr) continue;
@@ -264,9 +280,9 @@ std::pair<double, double> Runtime::costs_so_far() const {
   return {tiering.interpreted(), tiering.compiled()};
 }
 
-std::optional<Tiering::Account> Runtime::CostAccountOf(uint64_t structure) {
+std::vector<std::pair<uint64_t, Tiering::Account>> Runtime::CostAccounts() {
   const SyncScope sync(this);
-  return runner_->tiering().AccountOf(structure);
+  return runner_->tiering().Accounts();
 }
 
 void Runtime::ClearCache() {

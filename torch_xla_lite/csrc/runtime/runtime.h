@@ -86,8 +86,8 @@ class Runtime {
   CostModel& costs();
   // What has run since ClearCache, by that model, in microseconds: interpreted, and compiled.
   std::pair<double, double> costs_so_far() const;
-  // Of a graph, by the hash of its structure (tiering.h).
-  std::optional<Tiering::Account> CostAccountOf(uint64_t structure);
+  // Of each graph that is kept, by the hash of its structure (tiering.h).
+  std::vector<std::pair<uint64_t, Tiering::Account>> CostAccounts();
 
   // How many pending ops of a thread start a graph that nothing else has started; 0: no limit.
   void set_most_pending(size_t value) { most_pending_ = value; }
@@ -128,6 +128,7 @@ class Runtime {
   void UploadInitialZeros() LITE_REQUIRES(sync_lock_, ir::record_lock);
   void Run(const Roots& roots, bool may_interpret = true)
       LITE_REQUIRES(sync_lock_, ir::record_lock);
+  void RunWhole(ir::Graph* graph, bool may_interpret) LITE_REQUIRES(sync_lock_, ir::record_lock);
 
   ir::Mutex sync_lock_;
   Executor* executor_ = nullptr;

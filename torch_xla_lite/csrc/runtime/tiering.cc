@@ -8,15 +8,18 @@
 
 namespace torch_xla_lite::runtime {
 
-Tiering::Decision Tiering::Decide(
-    const ir::Graph& graph, uint64_t structure,
-    const std::function<double(const ir::Description&)>& cost_of_single_calls) {
+Tiering::Decision Tiering::Decide(const ir::Graph& graph, uint64_t structure,
+                                  const ExtraOf& extra) {
   Runs* runs = runs_.Find(structure, [](const Runs&) { return true; });
   if (runs == nullptr) {
     const ir::Description description = ir::Describe(graph.key);
-    const Costs costs = model_.Of(description);
-    const bool is_cheaper_whole = cost_of_single_calls(description) > costs.compilation;
-    runs = runs_.Insert(structure, ir::MakeRef<Runs>(costs, is_cheaper_whole));
+    Costs costs = model_.Of(description);
+    const Extra added = extra(description);
+    costs.interpretation += added.interpretation;
+    const bool is_cheaper_whole = added.compilation > costs.compilation;
+    const auto past = past_.find(structure);
+    runs = runs_.Insert(structure, ir::MakeRef<Runs>(costs, is_cheaper_whole,
+                                                     past == past_.end() ? Past() : past->second));
   }
   const Costs& costs = runs->costs;
   const bool pays = runs->pays();
@@ -32,14 +35,17 @@ Tiering::Decision Tiering::Decide(
   return seeks ? Decision::kLoad : Decision::kInterpret;
 }
 
-std::optional<Tiering::Account> Tiering::AccountOf(uint64_t structure) {
-  const Runs* const runs = runs_.Find(structure, [](const Runs&) { return true; });
-  if (runs == nullptr) return std::nullopt;
-  return Account{runs->spent, runs->costs.compilation, runs->pays()};
+std::vector<std::pair<uint64_t, Tiering::Account>> Tiering::Accounts() const {
+  std::vector<std::pair<uint64_t, Account>> accounts;
+  runs_.ForEach([&](uint64_t structure, const Runs& runs) {
+    accounts.emplace_back(structure, runs.account());
+  });
+  return accounts;
 }
 
 void Tiering::Clear() {
   runs_.Clear();
+  past_.clear();
   interpreted_ = compiled_ = 0;
 }
 

@@ -1,18 +1,18 @@
 // Tiering: decides whether a graph is interpreted again, loaded from disk, or compiled.
 //
 //   Tiering tiering(&model);
-//   switch (tiering.Decide(graph, structure, cost_of_single_calls)) { ... }
+//   switch (tiering.Decide(graph, structure, extra)) { ... }
 //
 // A graph is compiled when its interpreted runs have cost as much as its compilation will cost, so
 // that whatever the program does next, it has paid at most twice what was best: who rents skis
 // until he has paid their price, and then buys them, does no worse. A program on disk is the same
-// at another price. What compiling cannot make faster, because an executable has a fixed cost for
-// each run, is never compiled. What has no kernel to interpret it, whose cost is infinite, is
-// compiled when it is met for the first time; so is a graph with many calls that would be compiled
-// one by one.
+// at another price. Runs of earlier processes count, too (Remember). What compiling cannot make
+// faster, because an executable has a fixed cost for each run, is never compiled. What has no
+// kernel to interpret it, whose cost is infinite, is compiled when it is met for the first time; so
+// is a graph with many calls that would be compiled one by one.
 //
 // Costs are those of a model (costs.h) and not of a clock, so that a program computes the same bits
-// in each run. Not thread-safe.
+// in each run that remembers the same. Not thread-safe.
 
 #ifndef TORCH_XLA_LITE_CSRC_RUNTIME_TIERING_H_
 #define TORCH_XLA_LITE_CSRC_RUNTIME_TIERING_H_
@@ -20,7 +20,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <optional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "torch_xla_lite/csrc/ir/recent_table.h"
 #include "torch_xla_lite/csrc/ir/ref.h"
@@ -43,34 +45,52 @@ class Tiering {
 
   explicit Tiering(const CostModel* model) : model_(*model) {}
 
+  // What a graph costs beside its calls, in microseconds.
+  struct Extra {
+    double compilation = 0;     // Of single calls that are compiled when it is interpreted.
+    double interpretation = 0;  // In each run: copies.
+  };
+  using ExtraOf = std::function<Extra(const ir::Description&)>;
+
   // Counts one more run, unless it is compiled. It stays so if it cannot be compiled.
-  // structure: the hash of the graph's. cost_of_single_calls: of those that interpreting the graph
-  // would compile, in microseconds; asked once for each graph.
-  Decision Decide(const ir::Graph& graph, uint64_t structure,
-                  const std::function<double(const ir::Description&)>& cost_of_single_calls);
+  // structure: the hash of the graph's. extra: is asked once for each graph.
+  Decision Decide(const ir::Graph& graph, uint64_t structure, const ExtraOf& extra);
   // What its decisions have cost, by the model.
   double interpreted() const { return interpreted_; }
   double compiled() const { return compiled_; }
   // What the interpreted runs of a graph have cost, what compiling it will cost, and whether that
-  // makes its runs faster. Nothing for one that it does not remember.
+  // makes its runs faster.
   struct Account {
     double spent;
     double needed;
     bool pays;
+    uint32_t processes = 0;  // Earlier ones that ran it, and what it has cost them.
+    double in_earlier_processes = 0;
   };
-  std::optional<Account> AccountOf(uint64_t structure);
+  // Of the graphs that it knows, by their structures.
+  std::vector<std::pair<uint64_t, Account>> Accounts() const;
+  // What a graph has cost earlier processes: for those that it does not know yet.
+  struct Past {
+    double spent = 0;
+    uint32_t processes = 0;
+  };
+  void Remember(std::unordered_map<uint64_t, Past> past) { past_ = std::move(past); }
   void Clear();
 
  private:
   struct Runs : ir::RefCounted {
-    Runs(const Costs& costs, bool is_cheaper_whole)
-        : costs(costs), is_cheaper_whole(is_cheaper_whole) {}
+    Runs(const Costs& costs, bool is_cheaper_whole, const Past& past)
+        : costs(costs), is_cheaper_whole(is_cheaper_whole), past(past), spent(past.spent) {}
 
     bool pays() const { return costs.interpretation > costs.execution; }
+    Account account() const {
+      return {spent, costs.compilation, pays(), past.processes, past.spent};
+    }
 
     const Costs costs;
     const bool is_cheaper_whole;  // To compile, than its single calls.
-    double spent = 0;
+    const Past past;
+    double spent;
     bool was_sought = false;
   };
 
@@ -81,6 +101,7 @@ class Tiering {
   // By hashes: graphs with the same hash count together, which changes when they are compiled and
   // nothing else.
   ir::RecentTable<Runs> runs_{kMost};
+  std::unordered_map<uint64_t, Past> past_;
   double interpreted_ = 0;
   double compiled_ = 0;
 };

@@ -1,0 +1,52 @@
+"""How many graphs programs compile where torch's kernels cannot read the device's memory.
+
+The CPU stands for such a device here: what a program may not interpret is compiled. docs/gpu.md has
+the numbers.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+
+from bazel.pytest_plugin import mostly_nightly
+from test.programs import cnn, dcgan, evaluation, generation, lengths, reinforce, resume, vae
+from torch_xla_lite import _XLAC, debug
+from torch_xla_lite.lowering.base import target
+
+# Program -> its steps, and how many graphs it may compile.
+PROGRAMS: dict[str, tuple[Callable, int, int]] = {
+    "generation": (generation.run, 64, 5),
+    "generation, sampling": (partial(generation.run, sample=True), 64, 5),
+    "generation, growing cache": (partial(generation.run, static=False), 24, 26),
+    "evaluation": (evaluation.run, 3, 8),
+    "reinforce": (reinforce.run, 12, 12),
+    "lengths": (lengths.run, 62, 66),
+    "resume": (resume.run, 12, 4),
+    "cnn": (cnn.run, 6, 4),
+    "dcgan": (dcgan.run, 4, 6),
+    "vae": (vae.run, 6, 4),
+}
+
+
+@pytest.fixture(autouse=True)
+def _no_kernel_reads_the_device(monkeypatch):
+    monkeypatch.setattr(target, "has_host_memory", lambda: False)
+    _XLAC.clear_cache()
+    _XLAC.set_compile_when("repeated")
+    debug.reset_metrics()
+    yield
+    _XLAC.set_compile_when("first")
+    _XLAC.clear_cache()
+
+
+@pytest.mark.parametrize("program", mostly_nightly(PROGRAMS, ["generation", "reinforce", "resume"]))
+def test_programs_compile_few_graphs(program: str):
+    run, steps, most = PROGRAMS[program]
+    expected = run("cpu", steps)
+    debug.reset_metrics()
+    results = run("jax", steps)
+    # Each device draws numbers of its own.
+    if "sampling" not in program:
+        assert results == pytest.approx(expected, rel=5e-3, abs=1e-3)
+    assert debug.metrics()["compiles"] <= most

@@ -1,0 +1,115 @@
+"""Keeps what the interpreted runs of graphs have cost, so that processes add up.
+
+    load()      # [(structure, microseconds by the model of costs, in how many processes), ...]
+
+A program of two minutes that runs each day would never compile if each of its processes began at
+nothing. So a file beside the compiled programs has these costs by the hash of a graph's structure,
+which is the same in every process (csrc/ir/key.h). A process reads it when the first graph is to be
+interpreted or compiled, and adds its own costs when it ends by itself, below a lock of the folder.
+The file holds the graphs that were met last, at most 4,096, of 24 bytes each. What cannot be read
+or written counts as absent. A program of several processes neither reads nor writes: all of them
+have to decide the same.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import fcntl
+import hashlib
+import os
+import time
+
+import jax
+import numpy as np
+
+from .. import _XLAC
+from ..startup import caches
+from . import compilation_cache, private_folder
+
+_MOST = 4096
+_ROW = np.dtype([("structure", "<u8"), ("spent", "<f8"), ("processes", "<u4"), ("day", "<u4")])
+_NO_ROWS = np.empty(0, _ROW)
+_NOTHING = np.zeros((), _ROW)
+_DIGEST = hashlib.sha256().digest_size
+
+# A graph whose runs have cost less than this part of its compilation would need so many processes
+# that it is not worth a row.
+_WORTH_KEEPING = 1e-3
+
+_SECONDS_TO_WAIT = 1.0
+
+
+def load() -> list[tuple[int, float, int]]:
+    """The graphs of earlier processes. At its end, this process adds its own."""
+    if not compilation_cache.is_on() or jax.process_count() > 1:
+        return []
+    atexit.register(save, os.getpid())
+    with contextlib.suppress(OSError), compilation_cache.opened() as folder:
+        return [
+            (int(row["structure"]), float(row["spent"]), int(row["processes"]))
+            for row in _read(folder)
+        ]
+    return []
+
+
+def save(process: int) -> None:
+    """Adds what the graphs of this process have cost, unless it is a fork of the one named."""
+    if os.getpid() != process:
+        return
+    rows = _own_rows()
+    if len(rows) == 0:
+        return
+    with contextlib.suppress(OSError), compilation_cache.opened() as folder:
+        _lock(folder)
+        kept = {row["structure"]: row for row in _read(folder)}
+        for row in rows:
+            before = kept.get(row["structure"], _NOTHING)
+            row["spent"] += before["spent"]
+            row["processes"] += before["processes"]
+            kept[row["structure"]] = row
+        last = sorted(kept.values(), key=lambda row: (row["day"], row["spent"]))[-_MOST:]
+        content = np.array(last, _ROW).tobytes()
+        compilation_cache.write(folder, caches.COSTS, _digest(content) + content)
+
+
+def _own_rows() -> np.ndarray:
+    """What this process adds: graphs that compiling would make faster."""
+    day = int(time.time() // 86_400)
+    rows = [
+        (structure, spent - earlier, 1, day)
+        for structure, (spent, needed, pays, earlier, _) in _XLAC.cost_accounts().items()
+        if pays and spent >= needed * _WORTH_KEEPING
+    ]
+    return np.array(rows, _ROW)
+
+
+def _read(folder: int) -> np.ndarray:
+    """What is in the file; nothing if it is damaged."""
+    try:
+        with open(private_folder.open_file(folder, caches.COSTS), "rb") as file:
+            content = file.read()
+    except OSError:
+        return _NO_ROWS
+    digest, content = content[:_DIGEST], content[_DIGEST:]
+    return np.frombuffer(content, _ROW) if digest == _digest(content) else _NO_ROWS
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.sha256(content).digest()
+
+
+def _lock(folder: int) -> None:
+    """Waits for another process that writes. The lock ends with the descriptor.
+
+    Raises:
+      BlockingIOError: the other one does not end.
+    """
+    until = time.monotonic() + _SECONDS_TO_WAIT
+    while True:
+        try:
+            return fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.01)

@@ -1,0 +1,171 @@
+#include "torch_xla_lite/csrc/runtime/pieces.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include "torch_xla_lite/csrc/ir/graph.h"
+#include "torch_xla_lite/csrc/ir/hash.h"
+#include "torch_xla_lite/csrc/ir/key.h"
+#include "torch_xla_lite/csrc/ir/signature.h"
+
+namespace torch_xla_lite::runtime {
+namespace {
+
+using PieceOfStep = std::vector<uint8_t>;
+
+// What stays begins as early as it can.
+PieceOfStep Early(const ir::Description& graph, const std::vector<bool>& varies) {
+  PieceOfStep pieces(graph.steps.size(), Pieces::kBefore);
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const ir::Step& step = graph.steps[i];
+    if (step.signature == nullptr) continue;
+    uint8_t after = Pieces::kBefore;
+    for (const ir::Position operand : step.operands) after = std::max(after, pieces[operand.step]);
+    if (varies[i]) pieces[i] = after == Pieces::kBefore ? Pieces::kBefore : Pieces::kAfter;
+    if (!varies[i]) pieces[i] = std::max(after, Pieces::kStays);
+  }
+  return pieces;
+}
+
+// What stays begins after all that varies and does not need a call after such a one: calls that
+// these need are computed before, too.
+PieceOfStep Late(const ir::Description& graph, const std::vector<bool>& varies) {
+  PieceOfStep pieces(graph.steps.size(), Pieces::kBefore);
+  std::vector<bool> needs_varying(graph.steps.size(), false);
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const ir::Step& step = graph.steps[i];
+    if (step.signature == nullptr) continue;
+    needs_varying[i] = varies[i];
+    for (const ir::Position operand : step.operands) {
+      pieces[i] = std::max(pieces[i], pieces[operand.step]);
+      if (needs_varying[operand.step]) needs_varying[i] = true;
+    }
+    if (varies[i] && pieces[i] == Pieces::kStays) pieces[i] = Pieces::kAfter;
+    if (!varies[i] && needs_varying[i]) pieces[i] = std::max(pieces[i], Pieces::kStays);
+  }
+  std::vector<bool> is_needed(graph.steps.size(), false);
+  for (size_t i = pieces.size(); i-- > 0;) {
+    if (pieces[i] != Pieces::kBefore || graph.steps[i].signature == nullptr) continue;
+    if (!needs_varying[i] && !is_needed[i]) {
+      pieces[i] = Pieces::kStays;
+      continue;
+    }
+    for (const ir::Position operand : graph.steps[i].operands) is_needed[operand.step] = true;
+  }
+  return pieces;
+}
+
+// What stays is all that no call that varies needs, such as the update of parameters.
+PieceOfStep Last(const ir::Description& graph, const std::vector<bool>& varies) {
+  PieceOfStep pieces(graph.steps.size(), Pieces::kStays);
+  for (size_t i = pieces.size(); i-- > 0;) {
+    if (varies[i]) pieces[i] = Pieces::kBefore;
+    if (pieces[i] != Pieces::kBefore) continue;
+    for (const ir::Position operand : graph.steps[i].operands) {
+      pieces[operand.step] = Pieces::kBefore;
+    }
+  }
+  return pieces;
+}
+
+}  // namespace
+
+uint32_t Pieces::MeetingsOf(const ir::Signature& call) const {
+  return call.met < first_meeting_ ? 0 : call.met - first_meeting_;
+}
+
+bool Pieces::Varies(const ir::Signature& call) const { return MeetingsOf(call) != kStaying; }
+
+bool Pieces::HasVarying(const ir::Graph& graph) const {
+  return std::ranges::any_of(graph.nodes, [&](const ir::Node* node) {
+    return !node->signature().op.empty() && Varies(node->signature());
+  });
+}
+
+std::vector<uint8_t> Pieces::Of(const ir::Graph& graph, uint64_t structure) {
+  std::vector<const ir::Signature*> calls;
+  for (const ir::Node* node : graph.nodes) calls.push_back(&node->signature());
+  std::ranges::sort(calls);
+  calls.erase(std::ranges::unique(calls).begin(), calls.end());
+  PieceOfStep pieces;
+  const auto stays = [&](const ir::Signature* call) { return !Varies(*call); };
+  if (std::ranges::any_of(calls, stays)) pieces = Divided(ir::Describe(graph.key), structure);
+  for (const ir::Signature* call : calls) {
+    const uint32_t meetings = MeetingsOf(*call);
+    if (meetings >= kStaying) continue;
+    call->met = first_meeting_ + (pieces.empty() ? meetings + 1 : kVarying);
+  }
+  return pieces;
+}
+
+void Pieces::Clear() {
+  staying_.Clear();
+  first_meeting_ += kVarying + 1;
+}
+
+std::vector<uint8_t> Pieces::Divided(const ir::Description& graph, uint64_t structure) {
+  const auto cost = [&](const PieceOfStep& pieces) {
+    double sum = 0;
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      if (pieces[i] == kStays && graph.steps[i].signature != nullptr)
+        sum += model_.InterpretationOf(graph, graph.steps[i]);
+    }
+    return sum;
+  };
+  std::vector<bool> varies(graph.steps.size());
+  for (size_t i = 0; i < varies.size(); ++i) {
+    const ir::Signature* const call = graph.steps[i].signature;
+    varies[i] = call != nullptr && Varies(*call);
+  }
+  PieceOfStep best;
+  double cost_of_best = kLeastCost;
+  for (const auto& divide : {Early, Late, Last}) {
+    PieceOfStep pieces = divide(graph, varies);
+    const double found = cost(pieces);
+    if (found < cost_of_best) continue;
+    cost_of_best = found;
+    best = std::move(pieces);
+  }
+  if (best.empty()) return {};
+  uint64_t hash = 0;
+  for (size_t i = 0; i < best.size(); ++i) {
+    if (best[i] == kStays && graph.steps[i].signature)
+      hash = ir::MixWord(hash, graph.steps[i].signature->number);
+  }
+  Staying* staying = staying_.Find(hash, [](const Staying&) { return true; });
+  if (staying == nullptr) staying = staying_.Insert(hash, ir::MakeRef<Staying>());
+  if (std::exchange(staying->last_graph, structure) != structure) ++staying->graphs;
+  if (staying->graphs <= kGraphsBefore) return {};
+  for (size_t i = 0; i < best.size(); ++i) {
+    if (graph.steps[i].signature == nullptr) best[i] = kLeaf;
+  }
+  return best;
+}
+
+std::array<PieceRoots, 3> RootsOfPieces(const ir::Graph& graph, std::span<const uint8_t> pieces,
+                                        std::span<const ir::Root> roots) {
+  std::array<PieceRoots, 3> of_pieces;
+  std::unordered_map<const ir::Node*, uint8_t> piece_of_call;
+  const auto add = [&](const ir::Value& value, uint8_t before,
+                       const ir::Root& as) LITE_REQUIRES(ir::record_lock) {
+    const auto found = piece_of_call.find(value.node.get());
+    if (found == piece_of_call.end() || found->second >= before || value.buffer()) return;
+    of_pieces[found->second].values.push_back(value);
+    of_pieces[found->second].roots.push_back(as);
+  };
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    if (pieces[i] == Pieces::kLeaf) continue;
+    piece_of_call.emplace(graph.nodes[i], pieces[i]);
+    for (const ir::Value& operand : graph.nodes[i]->operands()) add(operand, pieces[i], {});
+  }
+  for (const ir::Root& root : roots) {
+    add(*root.value, Pieces::kLeaf, {nullptr, root.replaced, root.placement});
+  }
+  for (auto& [values, of_piece] : of_pieces) {
+    for (size_t i = 0; i < values.size(); ++i) of_piece[i].value = &values[i];
+  }
+  return of_pieces;
+}
+
+}  // namespace torch_xla_lite::runtime
