@@ -257,10 +257,10 @@ def differences_of(pairs: Sequence[tuple[Call, Any]]) -> list[str]:
     """The same of samples of several ops."""
     on_cpu = [(*pair, outcome(lambda pair=pair: pair[0].on_cpu(pair[1]))) for pair in pairs]
     taken = [row for row in on_cpu if not isinstance(row[2], Exception)]
-    is_defined: dict[str, bool] = {}
+    is_defined: dict[tuple[int, str], bool] = {}
     for call, sample, _ in taken:
-        if call.op.formatted_name not in is_defined:
-            is_defined[call.op.formatted_name] = op_coverage._is_deterministic(
+        if (id(call.op), call.mode) not in is_defined:
+            is_defined[id(call.op), call.mode] = op_coverage._is_deterministic(
                 call.op, op_coverage._FUNCTIONS[call.mode], sample, torch.get_rng_state()
             )
     calls = [lambda call=call, x=x: call.record(x) for call, x, _ in taken]
@@ -268,7 +268,7 @@ def differences_of(pairs: Sequence[tuple[Call, Any]]) -> list[str]:
     forms = zip(taken, interpreted(calls), compiled(calls), strict=True)
     for (call, sample, wanted), first, second in forms:
         for form, got, other, exact in (
-            ("interpreted, not CPU", first.result, wanted, is_defined[call.op.formatted_name]),
+            ("interpreted, not CPU", first.result, wanted, is_defined[id(call.op), call.mode]),
             ("compiled, not interpreted", second, first.result, True),
         ):
             if text := difference(sample, got, other, values=exact):

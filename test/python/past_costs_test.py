@@ -80,7 +80,7 @@ def add(tmp_path: Path, monkeypatch):
 
 
 def kept() -> dict[int, tuple[float, int]]:
-    return {structure: rest for structure, *rest in past_costs.load()}
+    return {structure: [*rest] for structure, *rest in past_costs.load()}
 
 
 def path(cache: Path) -> Path:

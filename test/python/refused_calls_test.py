@@ -332,6 +332,10 @@ OF_DTYPES = {
     "searchsorted": (torch.searchsorted, COMPLEX, COMPLEX),
     "binary_cross_entropy_with_logits": (torch.binary_cross_entropy_with_logits, NUMBER, NUMBER),
     "lu_factor": (torch.linalg.lu_factor, A.half()),
+    "attention": (
+        torch.ops.aten._scaled_dot_product_flash_attention_for_cpu,
+        *[torch.ones(1, 1, 2, 4, dtype=torch.int32)] * 3,
+    ),
     "multinomial": (torch.multinomial, NUMBER, 1),
     "poisson": (torch.poisson, NUMBER),
     "uniform_": (torch.Tensor.uniform_, NUMBER.clone()),

@@ -18,19 +18,18 @@ import contextlib
 import fcntl
 import hashlib
 import os
+import struct
 import time
+from typing import NamedTuple
 
 import jax
-import numpy as np
 
 from .. import _XLAC
 from ..startup import caches
 from . import compilation_cache, private_folder
 
 _MOST = 4096
-_ROW = np.dtype([("structure", "<u8"), ("spent", "<f8"), ("processes", "<u4"), ("day", "<u4")])
-_NO_ROWS = np.empty(0, _ROW)
-_NOTHING = np.zeros((), _ROW)
+_ROW = struct.Struct("<QdII")
 _DIGEST = hashlib.sha256().digest_size
 
 # A graph whose runs have cost less than this part of its compilation would need so many processes
@@ -40,59 +39,60 @@ _WORTH_KEEPING = 1e-3
 _SECONDS_TO_WAIT = 1.0
 
 
+class _Row(NamedTuple):
+    """What a graph has cost: in microseconds, in how many processes, the last on which day."""
+
+    structure: int
+    spent: float
+    processes: int
+    day: int
+
+
 def load() -> list[tuple[int, float, int]]:
     """The graphs of earlier processes. At its end, this process adds its own."""
     if not compilation_cache.is_on() or jax.process_count() > 1:
         return []
     atexit.register(save, os.getpid())
     with contextlib.suppress(OSError), compilation_cache.opened() as folder:
-        return [
-            (int(row["structure"]), float(row["spent"]), int(row["processes"]))
-            for row in _read(folder)
-        ]
+        return [row[:3] for row in _read(folder)]
     return []
 
 
 def save(process: int) -> None:
     """Adds what the graphs of this process have cost, unless it is a fork of the one named."""
-    if os.getpid() != process:
-        return
-    rows = _own_rows()
-    if len(rows) == 0:
+    own = _own_rows() if os.getpid() == process else []
+    if not own:
         return
     with contextlib.suppress(OSError), compilation_cache.opened() as folder:
         _lock(folder)
-        kept = {row["structure"]: row for row in _read(folder)}
-        for row in rows:
-            before = kept.get(row["structure"], _NOTHING)
-            row["spent"] += before["spent"]
-            row["processes"] += before["processes"]
-            kept[row["structure"]] = row
-        last = sorted(kept.values(), key=lambda row: (row["day"], row["spent"]))[-_MOST:]
-        content = np.array(last, _ROW).tobytes()
+        rows = {row.structure: row for row in _read(folder)}
+        for row in own:
+            _, spent, processes, _ = rows.get(row.structure, _Row(0, 0.0, 0, 0))
+            rows[row.structure] = row._replace(spent=row.spent + spent, processes=processes + 1)
+        last = sorted(rows.values(), key=lambda row: (row.day, row.spent))[-_MOST:]
+        content = b"".join(_ROW.pack(*row) for row in last)
         compilation_cache.write(folder, caches.COSTS, _digest(content) + content)
 
 
-def _own_rows() -> np.ndarray:
+def _own_rows() -> list[_Row]:
     """What this process adds: graphs that compiling would make faster."""
     day = int(time.time() // 86_400)
-    rows = [
-        (structure, spent - earlier, 1, day)
+    return [
+        _Row(structure, spent - earlier, 1, day)
         for structure, (spent, needed, pays, earlier, _) in _XLAC.cost_accounts().items()
         if pays and spent >= needed * _WORTH_KEEPING
     ]
-    return np.array(rows, _ROW)
 
 
-def _read(folder: int) -> np.ndarray:
+def _read(folder: int) -> list[_Row]:
     """What is in the file; nothing if it is damaged."""
     try:
         with open(private_folder.open_file(folder, caches.COSTS), "rb") as file:
             content = file.read()
     except OSError:
-        return _NO_ROWS
+        return []
     digest, content = content[:_DIGEST], content[_DIGEST:]
-    return np.frombuffer(content, _ROW) if digest == _digest(content) else _NO_ROWS
+    return [*map(_Row._make, _ROW.iter_unpack(content))] if digest == _digest(content) else []
 
 
 def _digest(content: bytes) -> bytes:

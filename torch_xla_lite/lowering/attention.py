@@ -233,7 +233,9 @@ def _fused(
     return attend
 
 
-@lower("aten::_scaled_dot_product_flash_attention_for_cpu", results="flash_attention")
+@lower(
+    "aten::_scaled_dot_product_flash_attention_for_cpu", refuses="biuc", results="flash_attention"
+)
 def flash_attention_for_cpu(
     query: jax.Array,
     key_: jax.Array,

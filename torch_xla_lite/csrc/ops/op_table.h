@@ -173,7 +173,7 @@ inline constexpr OpFacts kOpTable[] = {
     {.op = "aten::_sample_dirichlet", .kernel = "other"},
     {.op = "aten::_sample_dirichlet.out", .kernel = "other"},
     {.op = "aten::_saturate_weight_to_fp16", .kernel = "cpu"},
-    {.op = "aten::_scaled_dot_product_flash_attention_for_cpu", .is_lowered = true, .results = "flash_attention"},
+    {.op = "aten::_scaled_dot_product_flash_attention_for_cpu", .is_lowered = true, .refuses = "biuc", .results = "flash_attention"},
     {.op = "aten::_scaled_dot_product_flash_attention_for_cpu_backward", .is_lowered = true},
     {.op = "aten::_segment_reduce_backward", .is_lowered = true, .constants = true, .kernel_needs = "segments_of_backward"},
     {.op = "aten::_sobol_engine_draw", .kernel = "cpu"},
