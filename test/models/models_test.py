@@ -23,7 +23,7 @@ from test.models.small_models import (
     small_unet,
     small_wav2vec2,
 )
-from torch_xla_lite import debug
+from torch_xla_lite import _XLAC, debug
 
 torchvision = libraries.require("torchvision")
 timm = libraries.require("timm")
@@ -249,10 +249,26 @@ def check_training(build: Callable[[], nn.Module], loss: Loss, **tolerance: floa
     return counts
 
 
+@pytest.fixture
+def runs_as_by_default() -> Iterator[None]:
+    """Graphs are interpreted, and from the third time on by a plan."""
+    before = _XLAC.set_compile_when("repeated")
+    yield
+    _XLAC.set_compile_when(before)
+
+
 @pytest.mark.parametrize("name", mostly_nightly(PROGRAMS, DAILY))
 def test_training_is_that_of_the_cpu(name: str) -> None:
     counts = check_training(*PROGRAMS[name], rtol=2e-3, atol=2e-4)
     assert set(counts["fallbacks"]) == set(FALLBACKS.get(name, {}))
+
+
+@pytest.mark.usefixtures("runs_as_by_default")
+@pytest.mark.parametrize("name", mostly_nightly(PROGRAMS, DAILY))
+def test_training_by_plans_is_that_of_the_cpu(name: str) -> None:
+    counts = check_training(*PROGRAMS[name], rtol=2e-3, atol=2e-4)
+    assert counts["executions"] == 0 or name in FALLBACKS
+    assert counts["planned"] > 0
 
 
 @pytest.mark.nightly
@@ -325,6 +341,21 @@ def test_generated_tokens_are_those_of_the_cpu(build: Callable[[], nn.Module]) -
     wanted = model.generate(tokens, **options)
     other = copy.deepcopy(model).to("jax")
     assert other.generate(tokens.to("jax"), **options).tolist() == wanted.tolist()
+
+
+@pytest.mark.usefixtures("runs_as_by_default")
+@pytest.mark.parametrize("cache", [None, "static"])
+def test_tokens_generated_by_plans_are_those_of_the_cpu(cache: str | None) -> None:
+    model: Any = make(small_llama).eval()
+    tokens = torch.tensor([[5, 7, 9, 4]])
+    options = {"max_new_tokens": 16, "min_new_tokens": 16, "do_sample": False, "pad_token_id": 2}
+    options |= {"cache_implementation": cache, "disable_compile": True} if cache else {}
+    wanted = model.generate(tokens, **options)
+    debug.reset_metrics()
+    other = copy.deepcopy(model).to("jax")
+    assert other.generate(tokens.to("jax"), **options).tolist() == wanted.tolist()
+    # What stays from token to token has a plan (runtime/pieces.h).
+    assert (debug.metrics()["planned"] > 0) == (cache is not None)
 
 
 def test_denoised_images_are_those_of_the_cpu() -> None:

@@ -71,10 +71,12 @@ def test_a_long_loop_over_small_arrays_compiles_nothing():
     assert counts() == (2000, 0, 0)
 
 
-def test_a_device_with_memory_of_its_own_compiles_at_once(monkeypatch):
+def test_a_device_with_memory_of_its_own_compiles_what_is_large(monkeypatch):
     monkeypatch.setattr(target, "platform", lambda: "gpu")
     assert (torch.ones(3).jax() * 2).tolist() == [2, 2, 2]
-    assert counts() == (0, 1, 1)
+    assert counts() == (1, 0, 0)
+    assert (torch.ones(20_000).jax() * 2)[:2].tolist() == [2, 2]
+    assert counts()[1:] == (1, 1)
 
 
 def test_numbers_do_not_make_a_graph_new():

@@ -13,34 +13,40 @@ struct GraphRunner::Known final : Executable {
   uint64_t insertions = 0;  // Of the cache, when it had no executable for the graph.
 };
 
-std::vector<ir::Ref<ir::Buffer>> GraphRunner::Run(ir::Graph* graph, Executor& executor,
-                                                  bool may_interpret) {
-  ir::Ref<Executable> executable = cache_.Find(graph->key);
-  const ir::Ref<Executable> kept = executable ? ir::Ref<Executable>() : known_.Find(graph->key);
-  auto* const known = static_cast<Known*>(kept.get());
-  if (!executable) executable = Find(graph, known);
-  if (executable) {
-    ++counters_.cache_hits;
-  } else {
-    const uint64_t structure = known ? known->run.structure : ir::StructureHash(graph->key);
-    const auto decision =
-        may_interpret ? Decide(*graph, structure, executor) : Tiering::Decision::kCompile;
-    if (decision == Tiering::Decision::kLoad) executable = executor.Load(*graph);
-    if (!executable && decision != Tiering::Decision::kCompile) {
-      if (auto results = Interpret(*graph, structure, executor, known)) return *std::move(results);
-    }
-    if (!executable) executable = executor.Compile(*graph);
-    compilations_.erase(graph->key);
-    Insert(ir::KeptKey(graph->key), executable);
+FoundGraph GraphRunner::Find(ir::Graph* graph) {
+  FoundGraph found{cache_.Find(graph->key), {}};
+  if (!found.executable) {
+    found.known = known_.Find(graph->key);
+    found.executable = FindLater(graph, static_cast<Known*>(found.known.get()));
   }
-  auto results = executor.Execute(*executable, *graph);
-  ++counters_.executions;
-  return results;
+  return found;
 }
 
 std::vector<uint8_t> GraphRunner::Divide(const ir::Graph& graph) {
-  if (!pieces_.HasVarying(graph) || cache_.Find(graph.key) || known_.Find(graph.key)) return {};
   return pieces_.Of(graph, ir::StructureHash(graph.key));
+}
+
+std::vector<ir::Ref<ir::Buffer>> GraphRunner::Run(const ir::Graph& graph, FoundGraph found,
+                                                  Executor& executor, bool may_interpret) {
+  ir::Ref<Executable> executable = std::move(found.executable);
+  if (executable) {
+    ++counters_.cache_hits;
+  } else {
+    auto* const known = static_cast<Known*>(found.known.get());
+    const uint64_t structure = known ? known->run.structure : ir::StructureHash(graph.key);
+    const auto decision =
+        may_interpret ? Decide(graph, structure, executor) : Tiering::Decision::kCompile;
+    if (decision == Tiering::Decision::kLoad) executable = executor.Load(graph);
+    if (!executable && decision != Tiering::Decision::kCompile) {
+      if (auto results = Interpret(graph, structure, executor, known)) return *std::move(results);
+    }
+    if (!executable) executable = executor.Compile(graph);
+    compilations_.erase(graph.key);
+    Insert(ir::KeptKey(graph.key), executable);
+  }
+  auto results = executor.Execute(*executable, graph);
+  ++counters_.executions;
+  return results;
 }
 
 std::optional<std::vector<ir::Ref<ir::Buffer>>> GraphRunner::Interpret(const ir::Graph& graph,
@@ -59,7 +65,7 @@ std::optional<std::vector<ir::Ref<ir::Buffer>>> GraphRunner::Interpret(const ir:
 }
 
 // The cache has none with the same key.
-ir::Ref<Executable> GraphRunner::Find(ir::Graph* graph, Known* known) {
+ir::Ref<Executable> GraphRunner::FindLater(ir::Graph* graph, Known* known) {
   if (!compilations_.empty()) {
     TakeCompiled();
     if (auto executable = cache_.Find(graph->key)) return executable;

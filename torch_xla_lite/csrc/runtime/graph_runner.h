@@ -4,7 +4,7 @@
 //   GraphRunner runner(&counters);
 //   runner.set_compile_when(CompileWhen::kRepeated);
 //   ir::Graph graph = ir::Linearize(roots);
-//   ir::Commit(graph, runner.Run(&graph, executor, /*may_interpret=*/true));
+//   ir::Commit(graph, runner.Run(graph, runner.Find(&graph), executor, /*may_interpret=*/true));
 //
 // Not thread-safe, except set_compile_when: the runtime holds its sync lock.
 
@@ -43,17 +43,28 @@ enum class CompileWhen {
   kBackground,
 };
 
+// What is kept for a graph: a compiled one, or what is known of one that was interpreted twice.
+struct FoundGraph {
+  ir::Ref<Executable> executable;
+  ir::Ref<Executable> known;
+
+  explicit operator bool() const { return executable || known; }
+};
+
 class GraphRunner {
  public:
   explicit GraphRunner(Counters* counters) : counters_(*counters), cache_(kCacheCapacity) {}
 
   void set_compile_when(CompileWhen value) { compile_when_ = value; }
 
-  // One buffer for each root. The roots of the graph may be put in another order. Throws what the
-  // executor throws.
-  std::vector<ir::Ref<ir::Buffer>> Run(ir::Graph* graph, Executor& executor, bool may_interpret);
-  // The piece of each step of a graph that is to be run in pieces (pieces.h); otherwise empty.
+  // The roots of the graph may be put in another order.
+  FoundGraph Find(ir::Graph* graph);
+  // The piece of each step of a graph for which nothing is kept, if it is to be run in pieces
+  // (pieces.h); otherwise empty.
   std::vector<uint8_t> Divide(const ir::Graph& graph);
+  // One buffer for each root. Throws what the executor throws.
+  std::vector<ir::Ref<ir::Buffer>> Run(const ir::Graph& graph, FoundGraph found, Executor& executor,
+                                       bool may_interpret);
   CostModel& costs() { return costs_; }
   Tiering& tiering() { return tiering_; }
   // Forgets all executables, and how often graphs ran.
@@ -69,7 +80,7 @@ class GraphRunner {
   // Of a graph that was interpreted twice.
   struct Known;
 
-  ir::Ref<Executable> Find(ir::Graph* graph, Known* known);
+  ir::Ref<Executable> FindLater(ir::Graph* graph, Known* known);
   Tiering::Decision Decide(const ir::Graph& graph, uint64_t structure, Executor& executor);
   std::optional<std::vector<ir::Ref<ir::Buffer>>> Interpret(const ir::Graph& graph,
                                                             uint64_t structure, Executor& executor,

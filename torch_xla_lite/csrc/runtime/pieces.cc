@@ -72,36 +72,35 @@ PieceOfStep Last(const ir::Description& graph, const std::vector<bool>& varies) 
 }  // namespace
 
 uint32_t Pieces::MeetingsOf(const ir::Signature& call) const {
-  return call.met < first_meeting_ ? 0 : call.met - first_meeting_;
+  const uint32_t meetings = call.met & 3;
+  const uint32_t last = call.met >> 2;
+  const bool counts = last >= first_graph_ && (meetings == kVarying || last + kRecent >= graph_);
+  return counts ? meetings : 0;
 }
 
 bool Pieces::Varies(const ir::Signature& call) const { return MeetingsOf(call) != kStaying; }
 
-bool Pieces::HasVarying(const ir::Graph& graph) const {
-  return std::ranges::any_of(graph.nodes, [&](const ir::Node* node) {
-    return !node->signature().op.empty() && Varies(node->signature());
-  });
-}
-
 std::vector<uint8_t> Pieces::Of(const ir::Graph& graph, uint64_t structure) {
+  ++graph_;
   std::vector<const ir::Signature*> calls;
   for (const ir::Node* node : graph.nodes) calls.push_back(&node->signature());
   std::ranges::sort(calls);
   calls.erase(std::ranges::unique(calls).begin(), calls.end());
   PieceOfStep pieces;
-  const auto stays = [&](const ir::Signature* call) { return !Varies(*call); };
-  if (std::ranges::any_of(calls, stays)) pieces = Divided(ir::Describe(graph.key), structure);
+  const auto varying = static_cast<size_t>(
+      std::ranges::count_if(calls, [&](const ir::Signature* call) { return Varies(*call); }));
+  if (varying > 0 && varying < calls.size()) pieces = Divided(ir::Describe(graph.key), structure);
   for (const ir::Signature* call : calls) {
-    const uint32_t meetings = MeetingsOf(*call);
-    if (meetings >= kStaying) continue;
-    call->met = first_meeting_ + (pieces.empty() ? meetings + 1 : kVarying);
+    uint32_t meetings = MeetingsOf(*call);
+    if (meetings < kStaying) meetings = pieces.empty() ? meetings + 1 : kVarying;
+    call->met = graph_ << 2 | meetings;
   }
   return pieces;
 }
 
 void Pieces::Clear() {
   staying_.Clear();
-  first_meeting_ += kVarying + 1;
+  first_graph_ = graph_ + 1;
 }
 
 std::vector<uint8_t> Pieces::Divided(const ir::Description& graph, uint64_t structure) {

@@ -8,11 +8,11 @@
 // that grows: a token that is appended to a text, a list of masks. As one graph it never comes
 // back. Computed apart, what stays has a key of its own, so it is planned, compiled and loaded.
 //
-// A call varies unless two earlier graphs had its signature. Where a graph is divided, calls that
-// vary go on doing so. What stays is other calls: as many as fit between two sets of calls that
-// vary, or behind all of them. A graph is divided if another one before had the same calls that
-// stay, and if these cost enough by the model of costs. Nothing else decides, so a program is
-// divided in the same way in each run. Not thread-safe.
+// A call varies unless two of the graphs just before had its signature. Where a graph is divided,
+// calls that vary go on doing so. What stays is other calls: as many as fit between two sets of
+// calls that vary, or behind all of them. A graph is divided if another one before had the same
+// calls that stay, and if these cost enough by the model of costs. Nothing else decides, so a
+// program is divided in the same way in each run. Not thread-safe.
 
 #ifndef TORCH_XLA_LITE_CSRC_RUNTIME_PIECES_H_
 #define TORCH_XLA_LITE_CSRC_RUNTIME_PIECES_H_
@@ -46,18 +46,19 @@ class Pieces {
 
   explicit Pieces(const CostModel* model) : model_(*model) {}
 
-  // Whether a call of the graph may vary; otherwise it runs as a whole.
-  bool HasVarying(const ir::Graph& graph) const;
-  // The piece of each step of a graph, which is then run. Empty if it runs as a whole.
+  // The piece of each step of a graph, which has no executable and is then run. Empty if it runs as
+  // a whole.
   // structure: the hash of the graph's.
   std::vector<uint8_t> Of(const ir::Graph& graph, uint64_t structure);
   void Clear();
 
  private:
-  // Of a call: how many graphs have had it, as far as that matters. What grows by one may have in a
-  // graph the size that something else had in the one before.
+  // Of a call: how many of the graphs just before have had it, as far as that matters. What grows
+  // by one may have in a graph the size that something else had in the one before.
   static constexpr uint32_t kStaying = 2;
-  static constexpr uint32_t kVarying = 3;  // In a graph that was divided.
+  static constexpr uint32_t kVarying = 3;  // In a graph that was divided, whenever that was.
+  // What was not met in so many graphs begins again.
+  static constexpr uint32_t kRecent = 16;
 
   uint32_t MeetingsOf(const ir::Signature& call) const;
   bool Varies(const ir::Signature& call) const;
@@ -76,7 +77,10 @@ class Pieces {
 
   const CostModel& model_;
   ir::RecentTable<Staying> staying_{kMost};  // By a hash of the calls.
-  uint32_t first_meeting_ = 0;               // Signature::met of a call that was met in no graph.
+  // Signature::met is the number of the last graph that had the call, and in the lowest two bits
+  // its meetings.
+  uint32_t graph_ = kRecent + 1;
+  uint32_t first_graph_ = kRecent + 1;
 };
 
 // What a piece computes, and what its roots refer to. To be dropped when it is computed, so that

@@ -50,6 +50,7 @@ namespace torch_xla_lite::runtime {
 enum class CompileWhen;
 class CostModel;
 class Executor;
+struct FoundGraph;
 class GraphRunner;
 class PendingLimit;
 
@@ -128,7 +129,8 @@ class Runtime {
   void UploadInitialZeros() LITE_REQUIRES(sync_lock_, ir::record_lock);
   void Run(const Roots& roots, bool may_interpret = true)
       LITE_REQUIRES(sync_lock_, ir::record_lock);
-  void RunWhole(ir::Graph* graph, bool may_interpret) LITE_REQUIRES(sync_lock_, ir::record_lock);
+  void RunWhole(const ir::Graph& graph, FoundGraph found, bool may_interpret)
+      LITE_REQUIRES(sync_lock_, ir::record_lock);
 
   ir::Mutex sync_lock_;
   Executor* executor_ = nullptr;
