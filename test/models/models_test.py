@@ -252,6 +252,7 @@ def check_training(build: Callable[[], nn.Module], loss: Loss, **tolerance: floa
 @pytest.fixture
 def runs_as_by_default() -> Iterator[None]:
     """Graphs are interpreted, and from the third time on by a plan."""
+    _XLAC.clear_cache()  # Of programs that other tests have compiled.
     before = _XLAC.set_compile_when("repeated")
     yield
     _XLAC.set_compile_when(before)
