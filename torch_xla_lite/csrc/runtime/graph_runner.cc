@@ -13,38 +13,36 @@ struct GraphRunner::Known final : Executable {
   uint64_t insertions = 0;  // Of the cache, when it had no executable for the graph.
 };
 
-FoundGraph GraphRunner::Find(ir::Graph* graph) {
-  FoundGraph found{cache_.Find(graph->key), {}};
-  if (!found.executable) {
-    found.known = known_.Find(graph->key);
-    found.executable = FindLater(graph, static_cast<Known*>(found.known.get()));
-  }
-  return found;
+FoundGraph GraphRunner::Find(const ir::Graph& graph) {
+  auto executable = cache_.Find(graph.key);
+  auto known = executable ? ir::Ref<Executable>() : known_.Find(graph.key);
+  return {std::move(executable), std::move(known)};
 }
 
 std::vector<uint8_t> GraphRunner::Divide(const ir::Graph& graph) {
   return pieces_.Of(graph, ir::StructureHash(graph.key));
 }
 
-std::vector<ir::Ref<ir::Buffer>> GraphRunner::Run(const ir::Graph& graph, FoundGraph found,
+std::vector<ir::Ref<ir::Buffer>> GraphRunner::Run(ir::Graph* graph, FoundGraph found,
                                                   Executor& executor, bool may_interpret) {
   ir::Ref<Executable> executable = std::move(found.executable);
+  auto* const known = static_cast<Known*>(found.known.get());
+  if (!executable) executable = FindLater(graph, known);
   if (executable) {
     ++counters_.cache_hits;
   } else {
-    auto* const known = static_cast<Known*>(found.known.get());
-    const uint64_t structure = known ? known->run.structure : ir::StructureHash(graph.key);
+    const uint64_t structure = known ? known->run.structure : ir::StructureHash(graph->key);
     const auto decision =
-        may_interpret ? Decide(graph, structure, executor) : Tiering::Decision::kCompile;
-    if (decision == Tiering::Decision::kLoad) executable = executor.Load(graph);
+        may_interpret ? Decide(*graph, structure, executor) : Tiering::Decision::kCompile;
+    if (decision == Tiering::Decision::kLoad) executable = executor.Load(*graph);
     if (!executable && decision != Tiering::Decision::kCompile) {
-      if (auto results = Interpret(graph, structure, executor, known)) return *std::move(results);
+      if (auto results = Interpret(*graph, structure, executor, known)) return *std::move(results);
     }
-    if (!executable) executable = executor.Compile(graph);
-    compilations_.erase(graph.key);
-    Insert(ir::KeptKey(graph.key), executable);
+    if (!executable) executable = executor.Compile(*graph);
+    compilations_.erase(graph->key);
+    Insert(ir::KeptKey(graph->key), executable);
   }
-  auto results = executor.Execute(*executable, graph);
+  auto results = executor.Execute(*executable, *graph);
   ++counters_.executions;
   return results;
 }

@@ -4,7 +4,7 @@
 //   GraphRunner runner(&counters);
 //   runner.set_compile_when(CompileWhen::kRepeated);
 //   ir::Graph graph = ir::Linearize(roots);
-//   ir::Commit(graph, runner.Run(graph, runner.Find(&graph), executor, /*may_interpret=*/true));
+//   ir::Commit(graph, runner.Run(&graph, runner.Find(graph), executor, true));
 //
 // Not thread-safe, except set_compile_when: the runtime holds its sync lock.
 
@@ -57,13 +57,14 @@ class GraphRunner {
 
   void set_compile_when(CompileWhen value) { compile_when_ = value; }
 
-  // The roots of the graph may be put in another order.
-  FoundGraph Find(ir::Graph* graph);
+  // Runs no code of the executor, so the record lock may be held.
+  FoundGraph Find(const ir::Graph& graph);
   // The piece of each step of a graph for which nothing is kept, if it is to be run in pieces
   // (pieces.h); otherwise empty.
   std::vector<uint8_t> Divide(const ir::Graph& graph);
-  // One buffer for each root. Throws what the executor throws.
-  std::vector<ir::Ref<ir::Buffer>> Run(const ir::Graph& graph, FoundGraph found, Executor& executor,
+  // One buffer for each root. The roots of the graph may be put in another order. Throws what the
+  // executor throws.
+  std::vector<ir::Ref<ir::Buffer>> Run(ir::Graph* graph, FoundGraph found, Executor& executor,
                                        bool may_interpret);
   CostModel& costs() { return costs_; }
   Tiering& tiering() { return tiering_; }

@@ -226,22 +226,22 @@ void Runtime::UploadInitialZeros() {
 void Runtime::Run(const Roots& roots, bool may_interpret) {
   ir::Graph graph = ir::Linearize(roots);
   if (graph.roots.empty()) return;
-  FoundGraph found = runner_->Find(&graph);
+  FoundGraph found = runner_->Find(graph);
   std::vector<uint8_t> pieces;
   if (!found && may_interpret && graph.mesh == 0) pieces = runner_->Divide(graph);
-  if (pieces.empty()) return RunWhole(graph, std::move(found), may_interpret);
+  if (pieces.empty()) return RunWhole(&graph, std::move(found), may_interpret);
   std::array<PieceRoots, 3> of_pieces = RootsOfPieces(graph, pieces, roots);
   graph = {};  // It refers to leaves, which could not be donated.
   for (PieceRoots& piece : of_pieces) {
     if (piece.roots.empty()) continue;
     ir::Graph part = ir::Linearize(piece.roots);
-    found = runner_->Find(&part);
-    RunWhole(part, std::move(found), may_interpret);
+    found = runner_->Find(part);
+    RunWhole(&part, std::move(found), may_interpret);
     piece = {};
   }
 }
 
-void Runtime::RunWhole(const ir::Graph& graph, FoundGraph found, bool may_interpret) {
+void Runtime::RunWhole(ir::Graph* graph, FoundGraph found, bool may_interpret) {
   std::vector<ir::Ref<ir::Buffer>> results;
   try {
     const RecordPause pause;
@@ -249,11 +249,11 @@ void Runtime::RunWhole(const ir::Graph& graph, FoundGraph found, bool may_interp
   } catch (const StepFailure& failure) {
     CallFailure of_calls{{}, failure.error};
     for (const uint32_t step : failure.steps) {
-      of_calls.calls.push_back(ir::Ref<ir::Node>::Share(graph.nodes.at(step)));
+      of_calls.calls.push_back(ir::Ref<ir::Node>::Share(graph->nodes.at(step)));
     }
     throw of_calls;
   }
-  ir::Commit(graph, std::move(results));
+  ir::Commit(*graph, std::move(results));
   for (LiveValue* place : PendingValues()) {
     const ir::Value& value = place->value();
     if (value.buffer() == nullptr) continue;

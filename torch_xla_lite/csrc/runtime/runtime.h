@@ -129,7 +129,7 @@ class Runtime {
   void UploadInitialZeros() LITE_REQUIRES(sync_lock_, ir::record_lock);
   void Run(const Roots& roots, bool may_interpret = true)
       LITE_REQUIRES(sync_lock_, ir::record_lock);
-  void RunWhole(const ir::Graph& graph, FoundGraph found, bool may_interpret)
+  void RunWhole(ir::Graph* graph, FoundGraph found, bool may_interpret)
       LITE_REQUIRES(sync_lock_, ir::record_lock);
 
   ir::Mutex sync_lock_;
