@@ -23,7 +23,8 @@ from test.models.small_models import (
     small_unet,
     small_wav2vec2,
 )
-from torch_xla_lite import _XLAC, debug
+from test.python import tiers
+from torch_xla_lite import debug
 
 torchvision = libraries.require("torchvision")
 timm = libraries.require("timm")
@@ -252,10 +253,8 @@ def check_training(build: Callable[[], nn.Module], loss: Loss, **tolerance: floa
 @pytest.fixture
 def runs_as_by_default() -> Iterator[None]:
     """Graphs are interpreted, and from the third time on by a plan."""
-    _XLAC.clear_cache()  # Of programs that other tests have compiled.
-    before = _XLAC.set_compile_when("repeated")
-    yield
-    _XLAC.set_compile_when(before)
+    with tiers.as_by_default():
+        yield
 
 
 @pytest.mark.parametrize("name", mostly_nightly(PROGRAMS, DAILY))

@@ -11,6 +11,7 @@ import pytest
 
 from bazel.pytest_plugin import mostly_nightly
 from test.programs import cnn, dcgan, evaluation, generation, lengths, reinforce, resume, vae
+from test.python import tiers
 from torch_xla_lite import _XLAC, debug
 from torch_xla_lite.lowering.base import target
 
@@ -18,25 +19,22 @@ from torch_xla_lite.lowering.base import target
 PROGRAMS: dict[str, tuple[Callable, int, int]] = {
     "generation": (generation.run, 64, 5),
     "generation, sampling": (partial(generation.run, sample=True), 64, 5),
-    "generation, growing cache": (partial(generation.run, static=False), 24, 26),
-    "evaluation": (evaluation.run, 3, 8),
-    "reinforce": (reinforce.run, 12, 12),
-    "lengths": (lengths.run, 62, 66),
-    "resume": (resume.run, 12, 4),
-    "cnn": (cnn.run, 6, 4),
-    "dcgan": (dcgan.run, 4, 6),
-    "vae": (vae.run, 6, 4),
+    "generation, growing cache": (partial(generation.run, static=False), 24, 24),
+    "evaluation": (evaluation.run, 3, 5),
+    "reinforce": (reinforce.run, 12, 0),
+    "lengths": (lengths.run, 62, 62),
+    "resume": (resume.run, 12, 0),
+    "cnn": (cnn.run, 6, 0),
+    "dcgan": (dcgan.run, 4, 2),
+    "vae": (vae.run, 6, 2),
 }
 
 
 @pytest.fixture(autouse=True)
 def _no_kernel_reads_the_device(monkeypatch):
     monkeypatch.setattr(target, "has_host_memory", lambda: False)
-    _XLAC.clear_cache()
-    _XLAC.set_compile_when("repeated")
-    debug.reset_metrics()
-    yield
-    _XLAC.set_compile_when("first")
+    with tiers.as_by_default():
+        yield
     _XLAC.clear_cache()
 
 

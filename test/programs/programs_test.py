@@ -28,6 +28,7 @@ from test.programs import (
     trainer,
     vae,
 )
+from test.python import tiers
 from torch_xla_lite import _XLAC, debug
 from torch_xla_lite.compiler import costs
 
@@ -54,11 +55,8 @@ PROGRAMS = {
 
 @pytest.fixture(autouse=True)
 def _runs_as_by_default():
-    _XLAC.clear_cache()
-    _XLAC.set_compile_when("repeated")
-    debug.reset_metrics()
-    yield
-    _XLAC.set_compile_when("first")
+    with tiers.as_by_default():
+        yield
 
 
 def name_of(program: ModuleType) -> str:

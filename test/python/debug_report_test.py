@@ -150,8 +150,8 @@ def test_the_line_that_called_a_package_is_named(tmp_path: Path, monkeypatch: py
     assert line.endswith(f" in {test_the_line_that_called_a_package_is_named.__name__})")
 
 
-def test_the_report_says_what_a_line_waited_for():
-    new_graphs.reset()
+def test_the_report_says_what_a_line_waited_for(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(new_graphs, "_infos", [])
     _XLAC.set_compile_when("first")
     for size in (5, 6, 7):
         torch.ones(size, device="jax").sum().item()

@@ -4,16 +4,14 @@ import pytest
 import torch
 
 from test.programs import generation
-from torch_xla_lite import _XLAC, debug
+from test.python import tiers
+from torch_xla_lite import debug
 
 
 @pytest.fixture(autouse=True)
 def _runs_as_by_default():
-    _XLAC.clear_cache()
-    _XLAC.set_compile_when("repeated")
-    debug.reset_metrics()
-    yield
-    _XLAC.set_compile_when("first")
+    with tiers.as_by_default():
+        yield
 
 
 @pytest.mark.parametrize("static", [True, False])

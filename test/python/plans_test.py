@@ -18,12 +18,9 @@ from torch_xla_lite import _XLAC, debug
 
 @pytest.fixture(autouse=True)
 def _compiles_nothing_that_comes_back():
-    _XLAC.clear_cache()
-    _XLAC.set_compile_when("repeated")
-    debug.reset_metrics()
-    with tiers.using(tiers.per_op(interpretation=1, compilation=1e9)):
+    costs = tiers.per_op(interpretation=1, compilation=1e9)
+    with tiers.as_by_default(), tiers.using(costs):
         yield
-    _XLAC.set_compile_when("first")
 
 
 def planned() -> int:

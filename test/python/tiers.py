@@ -7,6 +7,7 @@ with tiers.compiling_what_comes_back():
 import contextlib
 from collections.abc import Iterator
 
+from torch_xla_lite import _XLAC, debug
 from torch_xla_lite.compiler import costs
 
 
@@ -29,3 +30,15 @@ def using(table: dict) -> Iterator[None]:
 def compiling_what_comes_back() -> contextlib.AbstractContextManager[None]:
     """A graph is interpreted once."""
     return using(per_op(interpretation=1, compilation=1))
+
+
+@contextlib.contextmanager
+def as_by_default() -> Iterator[None]:
+    """Graphs are interpreted until compiling them pays, as in a new process of a user."""
+    _XLAC.clear_cache()
+    debug.reset_metrics()
+    before = _XLAC.set_compile_when("repeated")
+    try:
+        yield
+    finally:
+        _XLAC.set_compile_when(before)

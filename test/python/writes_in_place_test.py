@@ -5,18 +5,16 @@ import random
 import pytest
 import torch
 
-from torch_xla_lite import _XLAC, debug
+from test.python import tiers
+from torch_xla_lite import debug
 
 ROWS, COLUMNS = 40, 2500
 
 
 @pytest.fixture(autouse=True)
 def _interprets():
-    _XLAC.clear_cache()
-    _XLAC.set_compile_when("repeated")
-    debug.reset_metrics()
-    yield
-    _XLAC.set_compile_when("first")
+    with tiers.as_by_default():
+        yield
 
 
 def _rows(base: torch.Tensor, i: int) -> None:

@@ -351,6 +351,7 @@ class Compiler:
     load = staticmethod(_load_graph)
     past_costs = staticmethod(past_costs.load)
     start_compile = staticmethod(_start_compile)
+    # By name, so that tests can replace it for lowerings and executor at once.
     can_interpret = staticmethod(lambda: target.has_host_memory())
     draws_threefry = staticmethod(target.has_threefry)
     note_interpreted = staticmethod(new_graphs.note_interpreted)

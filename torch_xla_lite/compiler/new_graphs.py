@@ -193,6 +193,12 @@ def explain() -> list[NewGraph]:
     return [dataclasses.replace(known.info, cause=_cause(known, graphs)) for known in graphs]
 
 
+def cause(graph: NewGraph) -> str:
+    """Why one of `all_graphs` is new; empty if it is not kept any more."""
+    graphs = list(_history)
+    return next((_cause(known, graphs) for known in graphs if known.info is graph), "")
+
+
 def _cause(new: _Known, graphs: list[_Known]) -> str:
     """Why a graph of the list is new."""
     is_part = new.structure is None

@@ -85,13 +85,13 @@ def waits() -> list[str]:
     """What lines of the program that compiled several graphs waited for, and why the last of these
     was new: the shape to keep constant. The longest first, at most three."""
     compiled: dict[str, list[new_graphs.NewGraph]] = {}
-    for graph in new_graphs.explain():
-        if not (graph.interpreted or graph.loaded or graph.op):
+    for graph in new_graphs.all_graphs():
+        if not (graph.loaded or graph.op):
             compiled.setdefault(graph.line, []).append(graph)
     seconds = {line: sum(graph.seconds for graph in graphs) for line, graphs in compiled.items()}
     repeated = sorted((line for line in compiled if len(compiled[line]) > 2), key=seconds.get)
     return [
         f"{line} waited {seconds[line]:.1f} s for {len(compiled[line])} compilations; of the last: "
-        f"{compiled[line][-1].cause}"
+        f"{new_graphs.cause(compiled[line][-1])}"
         for line in repeated[:-4:-1]
     ]
