@@ -191,7 +191,10 @@ TEST_F(PiecesTest, ARandomLoopComputesWhatItComputesCallByCall) {
             const uint64_t scalar = op == "plus" ? 5 : 0;
             return ir::toy::Compute(op, operands, {&scalar, 1})[0];
           });
-      for (size_t i = 0; i < values.size(); ++i) ASSERT_EQ(Read(places[i]), expected[i]);
+      for (size_t i = 0; i < values.size(); ++i) {
+        ASSERT_FALSE(IsPending(places[i]));
+        ASSERT_EQ(Read(places[i]), expected[i]);
+      }
     }
   }
   EXPECT_GT(divided, 100u);
