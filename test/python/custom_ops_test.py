@@ -134,6 +134,21 @@ def test_a_kernel_that_writes_to_an_argument_without_saying_so_raises_and_change
     assert same.tolist() == x.tolist() == [[0, 1], [2, 3]]
 
 
+def test_an_op_that_is_defined_once_more_has_its_new_schema_and_kernel():
+    """As where a cell of a notebook runs again."""
+    x = on_jax()
+    for k in range(12):
+        count = k % 3 + 1
+        library = torch.library.Library("custom_ops_test", "FRAGMENT")
+        library.define(f"redefined({', '.join(f'Tensor x{i}' for i in range(count))}) -> Tensor")
+        library.impl("redefined", lambda *xs, k=k: sum(xs) + k, "CPU")
+        if k % 2:
+            library.impl("redefined", lambda *xs: torch.empty_like(xs[0]), "Meta")
+        result = torch.ops.custom_ops_test.redefined(*[x] * count)
+        assert result.tolist() == [count * i + k for i in range(4)]
+        library._destroy()
+
+
 def test_a_lowering_may_come_after_the_op_was_called():
     @torch.library.custom_op("custom_ops_test::late", mutates_args=(), device_types="cpu")
     def late(x: torch.Tensor) -> torch.Tensor:

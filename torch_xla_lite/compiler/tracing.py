@@ -237,7 +237,8 @@ class Call:
         _, output, op = self.op.split(":", 2)
         base, value = operands
         args = Decoder(op, self.words, [base], scalars).args
-        several = len(torch._C._get_schema(*split_name(op)).returns) != 1 or _gives_list(op)
+        returns = torch._C._get_schema(*split_name(op)).returns
+        several = len(returns) != 1 or isinstance(returns[0].type, torch.ListType)
         written = registry.write_view(op, args, base, value, int(output) if several else None)
         return lax.convert_element_type(written, outs[0].dtype)
 
@@ -360,11 +361,6 @@ class Scalars:
     def _at(self, row: int, dtype: np.dtype) -> jax.Array:
         number = self._decoded(dtype)[row]
         return number.reshape(()) if isinstance(number, np.ndarray) else lax.squeeze(number, (0,))
-
-
-@functools.cache
-def _gives_list(op: str) -> bool:
-    return isinstance(torch._C._get_schema(*split_name(op)).returns[0].type, torch.ListType)
 
 
 def _struct(shape: Shape) -> jax.ShapeDtypeStruct:

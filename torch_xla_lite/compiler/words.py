@@ -9,7 +9,6 @@ A write through a view is a call of the view's op with the name "write:RESULT:OP
 from __future__ import annotations
 
 import dataclasses
-import functools
 import itertools
 import struct
 from collections.abc import Callable, Iterable
@@ -175,6 +174,5 @@ def split_name(op: str) -> tuple[str, str]:
     return name, overload
 
 
-@functools.cache
 def _num_arguments(op: str) -> int:
     return len(torch._C._get_schema(*split_name(op)).arguments)

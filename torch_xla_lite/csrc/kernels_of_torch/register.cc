@@ -30,26 +30,44 @@ namespace {
 
 // Ops of other libraries (torchvision, user-defined ops) are recorded too, if they have meta
 // kernels. Those of torch's quantized modules are refused.
-class ForeignOpsKernel final : public c10::OperatorKernel {
+class ForeignOps final : public c10::OpRegistrationListener {
  public:
-  void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+  void onOperatorRegistered(const c10::OperatorHandle&) override {}
+
+  // The name may come back with another schema: a cell of a notebook that defines an op runs again.
+  void onOperatorDeregistered(const c10::OperatorHandle& op) override {
+    const ir::MutexLock lock(&mutex_);
+    kernels_.erase(op.operator_name());
+  }
+
+  static void Run(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                   torch::jit::Stack* stack) {
-    record::RecordKernel* kernel;
-    {
-      const ir::MutexLock lock(&mutex_);
-      auto& slot = kernels_[op.operator_name()];
-      if (slot == nullptr && op.operator_name().name.starts_with("quantized::")) {
-        infer::RefuseQuantized(op, stack);
-      }
-      if (slot == nullptr) slot = std::make_unique<record::RecordKernel>();
-      kernel = slot.get();
-    }
-    (*kernel)(op, keys, stack);
+    static ForeignOps& ops = Listening();
+    (*ops.KernelOf(op, stack))(op, keys, stack);
   }
 
  private:
+  // Torch's dispatcher owns it, and calls it as long as the handle lives: until the process ends.
+  static ForeignOps& Listening() {
+    auto made = std::make_unique<ForeignOps>();
+    ForeignOps& ops = *made;
+    new auto(c10::Dispatcher::singleton().addRegistrationListener(std::move(made)));
+    return ops;
+  }
+
+  c10::intrusive_ptr<record::RecordKernel> KernelOf(const c10::OperatorHandle& op,
+                                                    torch::jit::Stack* stack) {
+    const ir::MutexLock lock(&mutex_);
+    auto& kernel = kernels_[op.operator_name()];
+    if (kernel == nullptr && op.operator_name().name.starts_with("quantized::")) {
+      infer::RefuseQuantized(op, stack);
+    }
+    if (kernel == nullptr) kernel = c10::make_intrusive<record::RecordKernel>();
+    return kernel;
+  }
+
   ir::Mutex mutex_;
-  std::unordered_map<c10::OperatorName, std::unique_ptr<record::RecordKernel>> kernels_
+  std::unordered_map<c10::OperatorName, c10::intrusive_ptr<record::RecordKernel>> kernels_
       LITE_GUARDED_BY(mutex_);
 };
 
@@ -176,7 +194,7 @@ void RegisterKernels() {
   autograd->impl("median", Median());
   autograd->impl("nanmedian", NanMedian());
   for (torch::Library* library : {aten, autograd}) library->impl("cov", Cov());
-  others->fallback(torch::CppFunction::makeFromBoxedFunctor(std::make_unique<ForeignOpsKernel>()));
+  others->fallback(torch::CppFunction::makeFromBoxedFunction<&ForeignOps::Run>());
   RefuseAll<&RefuseSparse>(c10::DispatchKey::SparsePrivateUse1);
   RefuseAll<&RefuseSparse>(c10::DispatchKey::SparseCsrPrivateUse1);
   RefuseAll<&infer::RefuseQuantized>(c10::DispatchKey::QuantizedPrivateUse1);

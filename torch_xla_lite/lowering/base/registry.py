@@ -321,10 +321,8 @@ def _differ(a: jax.Array, b: jax.Array) -> jax.Array:
 
 
 @functools.cache
-def _slots(op_name: str) -> tuple[tuple[str, bool, bool, bool], ...]:
-    """(name, is dropped, is a dtype, is keyword-only) of each schema argument."""
-    name, _, overload = op_name.partition(".")
-    schema = torch._C._get_schema(name, overload)
+def _slots(schema: torch._C.FunctionSchema) -> tuple[tuple[str, bool, bool, bool], ...]:
+    """(name, is dropped, is a dtype, is keyword-only) of each argument."""
     slots = []
     for argument in schema.arguments:
         kind = str(argument.real_type)
@@ -341,7 +339,9 @@ _MEANINGLESS_NAMES = frozenset({"pin_memory", "non_blocking", "generator"})
 def _bind(op_name: str, args: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
     positional: list[Any] = []
     keywords: dict[str, Any] = {}
-    for (name, dropped, is_dtype, keyword_only), value in zip(_slots(op_name), args, strict=True):
+    base, _, overload = op_name.partition(".")
+    slots = _slots(torch._C._get_schema(base, overload))
+    for (name, dropped, is_dtype, keyword_only), value in zip(slots, args, strict=True):
         if dropped:
             continue
         if is_dtype and value is not None:
