@@ -321,9 +321,9 @@ def _differ(a: jax.Array, b: jax.Array) -> jax.Array:
 
 
 @functools.cache
-def _slots(schema: torch._C.FunctionSchema) -> tuple[tuple[str, bool, bool, bool], ...]:
-    """(name, is dropped, is a dtype, is keyword-only) of each argument."""
-    slots = []
+def _slots(text: str) -> tuple[tuple[str, bool, bool, bool], ...]:
+    """(name, is dropped, is a dtype, is keyword-only) of each argument of a schema."""
+    schema, slots = torch._C.parse_schema(text), []
     for argument in schema.arguments:
         kind = str(argument.real_type)
         dropped = kind.removeprefix("Optional[").removesuffix("]") in _MEANINGLESS_TYPES
@@ -340,7 +340,8 @@ def _bind(op_name: str, args: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]
     positional: list[Any] = []
     keywords: dict[str, Any] = {}
     base, _, overload = op_name.partition(".")
-    slots = _slots(torch._C._get_schema(base, overload))
+    # By the text: an op may be defined once more, and schemas with a list by default have no hash.
+    slots = _slots(str(torch._C._get_schema(base, overload)))
     for (name, dropped, is_dtype, keyword_only), value in zip(slots, args, strict=True):
         if dropped:
             continue
