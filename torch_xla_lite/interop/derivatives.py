@@ -83,7 +83,7 @@ def _is_pointwise(op: str) -> bool:
     entry = registry.find(op)
     if entry is not None and (entry.wants_key or entry.facts.results == "elementwise"):
         return not entry.wants_key
-    return torch.Tag.pointwise in decomposition.overload(op).tags
+    return torch.Tag.pointwise in registry.overload(op).tags
 
 
 def _zero(x: jax.Array) -> Any:
@@ -148,7 +148,7 @@ def _backward(
         no_autocast = torch.autocast("jax", enabled=False)
         with torch._C.DisableTorchFunction(), no_autocast, torch.enable_grad():
             operands[place].requires_grad_()
-            function = decomposition.overload(op)
+            function = registry.overload(op)
             positional, keywords = decomposition.bind(function, signature, iter(operands))
             result = function(*positional, **keywords)
             return list(torch.autograd.grad(result, operands[place], cotangent))

@@ -115,7 +115,7 @@ def decompose(
     Returns:
       None if there is no decomposition, one of its ops has no lowering, or it needs a value.
     """
-    op = overload(op_name)
+    op = registry.overload(op_name)
     if torch.Tag.nondeterministic_seeded in op.tags or not (op in _table() or _is_composite(op)):
         return None
     if promotion.default_float() != registry.OF_TORCH[torch.get_default_dtype()]:
@@ -280,12 +280,6 @@ def _table() -> dict[torch._ops.OpOverload, Callable]:
         if isinstance(prim, torch._ops.OpOverloadPacket) and hasattr(prim.default, "impl_aten"):
             table[prim.default] = prim.default.impl_aten
     return table
-
-
-def overload(op_name: str) -> torch._ops.OpOverload:
-    namespace, _, rest = op_name.partition("::")
-    name, _, overload = rest.partition(".")
-    return getattr(getattr(getattr(torch.ops, namespace), name), overload or "default")
 
 
 def _is_tensor(value: Any) -> bool:

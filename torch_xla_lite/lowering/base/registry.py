@@ -320,11 +320,17 @@ def _differ(a: jax.Array, b: jax.Array) -> jax.Array:
     return a != b
 
 
+def overload(op_name: str) -> torch._ops.OpOverload:
+    namespace, _, rest = op_name.partition("::")
+    name, _, overload = rest.partition(".")
+    return getattr(getattr(getattr(torch.ops, namespace), name), overload or "default")
+
+
 @functools.cache
-def _slots(text: str) -> tuple[tuple[str, bool, bool, bool], ...]:
-    """(name, is dropped, is a dtype, is keyword-only) of each argument of a schema."""
-    schema, slots = torch._C.parse_schema(text), []
-    for argument in schema.arguments:
+def _slots(op: torch._ops.OpOverload) -> tuple[tuple[str, bool, bool, bool], ...]:
+    """(name, is dropped, is a dtype, is keyword-only) of each argument."""
+    slots = []
+    for argument in op._schema.arguments:
         kind = str(argument.real_type)
         dropped = kind.removeprefix("Optional[").removesuffix("]") in _MEANINGLESS_TYPES
         dropped = dropped or argument.name in _MEANINGLESS_NAMES
@@ -339,9 +345,7 @@ _MEANINGLESS_NAMES = frozenset({"pin_memory", "non_blocking", "generator"})
 def _bind(op_name: str, args: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
     positional: list[Any] = []
     keywords: dict[str, Any] = {}
-    base, _, overload = op_name.partition(".")
-    # By the text: an op may be defined once more, and schemas with a list by default have no hash.
-    slots = _slots(str(torch._C._get_schema(base, overload)))
+    slots = _slots(overload(op_name))
     for (name, dropped, is_dtype, keyword_only), value in zip(slots, args, strict=True):
         if dropped:
             continue
