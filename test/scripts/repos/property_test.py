@@ -7,7 +7,8 @@ repeated too, restores everything; or loses nothing of what the user has done si
 
 Each kind of local work is a case, with few examples: among random ones the rare kinds would hide
 behind those at which the tool stops. The first example of a case is the simplest one: the server
-changes the same path.
+changes the same path. What chance hits seldom are examples of their own: a kill at each call that
+writes, and a submodule that git refuses, without local work that would stop the update before.
 
     python -m pytest test/scripts/repos/property_test.py -m nightly --hypothesis-seed=7   # others
     UPDATE_REPOS_EXAMPLES=20 python -m pytest test/scripts/repos/property_test.py
@@ -18,6 +19,7 @@ A failure prints its steps, and the seed.
 import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -63,6 +65,7 @@ s: git rm -qf s; mkdir s; echo theirs > s/new
 n: echo theirs > n
 n: mkdir n; echo theirs > n/x
 n: submodule n
+n: hostile n
 -: printf '*.o\\n/own\\n/d\\n/n\\n' > .gitignore
 -: git reset -q --soft HEAD~1; git commit -qm rewritten --allow-empty
 """
@@ -131,8 +134,10 @@ n: exclude n; embed n
 n: echo mine > n; git add n
 """
 
-# Calls git as asked for, and ends its caller before or after the call with the given number.
+# Calls git as asked for, and ends its caller before or after the call with the given number, among
+# those that have the words $among.
 _KILLER = """
+case " $* " in *$among*) ;; *) exec $git "$@" ;; esac
 n=$(wc -c <"$count")
 printf x >>"$count"
 [ "$n" = "$at" ] && [ "$when" = before ] && { kill -9 $PPID; exit 1; }
@@ -140,7 +145,8 @@ printf x >>"$count"
 [ "$n" = "$at" ] && [ "$when" = interrupted ] && kill -INT $PPID
 """
 
-Kill = tuple[int | None, str]
+Kill = tuple[int | None, str, str]
+_NO_KILL: Kill = (None, "after", "")
 _OPTIONS = ["", "", "", "--rebase", "--merge", "--plan", "--dry-run", "--rebase --plan"]
 _DAILY = (
     "-: git switch -q -c topic; commit own",
@@ -159,14 +165,30 @@ def _lines(steps: str) -> list[str]:
 class Example(NamedTuple):
     """What happens; `past` is before the clone, `news` after it, `later` before the undo."""
 
-    past: list[str]
-    is_shallow: bool
-    work: list[str]
-    news: list[str]
-    options: list[str]
-    kill: Kill
-    later: list[str]
-    kill_undo: Kill
+    news: Sequence[str]
+    work: Sequence[str] = ()
+    options: Sequence[str] = ()
+    kill: Kill = _NO_KILL
+    past: Sequence[str] = ()
+    is_shallow: bool = False
+    later: Sequence[str] = ()
+    kill_undo: Kill = _NO_KILL
+
+
+# Two branches, a submodule that is on a branch, and one in it have to move.
+_MOVING = Example(
+    ["f: echo theirs > f", "s: git -C s pull -q origin main"],
+    ["-: git switch -q -c topic", "s: git -C s switch -q -c mine"],
+    ["--rebase"],
+)
+_WRITES = {"checkout": 2, "fetch": 1, "merge": 1, "update-ref": 6}  # How often each is called.
+_RARE = {
+    f"{when} {word} {n}": _MOVING._replace(kill=(n, when, f" {word} "))
+    for when in ("after", "before")
+    for word, count in _WRITES.items()
+    for n in range(count)
+} | {"hostile": Example(["n: hostile n"])}
+_DAILY_RARE = ("hostile", "after merge 0", "after checkout 0", "after update-ref 1")
 
 
 @st.composite
@@ -182,7 +204,7 @@ def _examples(draw: st.DrawFn, work: str) -> Example:
         return draw(st.lists(st.one_of(near(listed), anywhere), max_size=1))
 
     number = st.one_of(st.none(), st.none(), st.integers(0, 60))
-    kill = st.tuples(number, st.sampled_from(["before", "after", "interrupted"]))
+    kill = st.tuples(number, st.sampled_from(["before", "after", "interrupted"]), st.just(""))
     return Example(
         past=at_most_one(_CHANGES),
         is_shallow=draw(st.sampled_from([False, False, False, True])),
@@ -233,21 +255,23 @@ class Servers:
         world.table["a"] = {"path": str(clone), "upstream": [url]}
         return world
 
-    def work(self, world: World, steps: list[str]) -> None:
+    def work(self, world: World, steps: Sequence[str]) -> None:
         for step in steps:
             self.shell(world, world.folder / "a" / "repo", step[3:], check=False)
 
-    def change(self, world: World, server: Path, steps: list[str]) -> None:
+    def change(self, world: World, server: Path, steps: Sequence[str]) -> None:
         for step in steps:
             self.shell(world, server, step[3:], check=False)
             self.shell(world, server, "git add -Af; git commit -qm change", check=False)
 
     def run(self, world: World, kill: Kill, *words: str) -> int:
         """Runs the tool, ended at a call of git; its exit code."""
-        at, when = kill
+        at, when, among = kill
         count = world.folder / "count"
         count.write_text("")
-        environ = world.wrapped_git(f'at={at} when={when} count="{count}"\n{_KILLER}')
+        environ = world.wrapped_git(
+            f'at={at} when={when} among="{among}" count="{count}"\n{_KILLER}'
+        )
         code = world.run(*words, **environ).code
         wait_for_orphans(world.folder)
         return code
@@ -271,7 +295,15 @@ def test_nothing_is_lost_and_undo_restores_everything(
     servers: Servers, pytestconfig: pytest.Config, work: str, data: st.DataObject
 ):
     hypothesis.note(f"--hypothesis-seed={pytestconfig.getoption('hypothesis_seed')}")
-    example = data.draw(_examples(work))
+    _check(servers, data.draw(_examples(work)))
+
+
+@pytest.mark.parametrize("name", mostly_nightly([*_RARE], _DAILY_RARE))
+def test_nothing_is_lost_where_chance_looks_seldom(servers: Servers, name: str):
+    _check(servers, _RARE[name])
+
+
+def _check(servers: Servers, example: Example) -> None:
     world = servers.build(example)
     before = holdings.read(world.folder / "a")
 
@@ -280,7 +312,8 @@ def test_nothing_is_lost_and_undo_restores_everything(
     assert code in (0, 1, 3, 130, -9)
     after = holdings.read(world.folder / "a")
     assert holdings.lost(before, after) == []
-    if "--dry-run" in example.options:
+    # What git would refuse half-way is refused before.
+    if "--dry-run" in example.options or (code == 1 and not example.work):
         assert holdings.different(before, after) == []
 
     servers.work(world, example.later)

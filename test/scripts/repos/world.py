@@ -60,6 +60,10 @@ conflict() {  # an operation that stops at a path of its own
     git checkout -q -; commit own
     ! git $1 other >/dev/null 2>&1
 }
+hostile() {  # a submodule whose name leads to the git folder of another one
+    mkdir "$1"; git update-index --add --cacheinfo "160000,$(git -C s rev-parse HEAD),$1"
+    printf '[submodule "../modules/s"]\n path = %s\n url = %s\n' "$1" "$INNER" >> .gitmodules
+}
 own_git_folder() {  # as git submodules were made long ago
     rm $1/.git; mv .git/modules/$1 $1/.git; git config -f $1/.git/config --unset core.worktree
 }
