@@ -62,7 +62,7 @@ _unit = rule(
     attrs = {"srcs": attr.label_list(allow_files = True)},
 )
 
-def lite_cc_test(name, srcs, deps = [], copts = [], size = "small", env = {}, sanitizers = [], **kwargs):
+def lite_cc_test(name, srcs, deps = [], size = "small", sanitizers = [], **kwargs):
     """A googletest program, linked with a `main` function.
 
     Its sources are compiled as one, NAME.unit.cc, so that the compiler reads torch's headers once. They share their
@@ -72,17 +72,10 @@ def lite_cc_test(name, srcs, deps = [], copts = [], size = "small", env = {}, sa
       name: of the target.
       srcs: sources, and headers that only these include.
       deps: the libraries under test; googletest is added.
-      copts: additional compiler flags.
       size: of the test; selects its timeout.
-      env: environment variables; LD_LIBRARY_PATH with torch's libraries is added.
       sanitizers: adds the tests NAME.thread_sanitizer and NAME.address_sanitizer for "thread" and "address".
       **kwargs: passed to cc_test (data, tags ...).
     """
-    environment = {
-        # Programs are linked with interface libraries and need torch's real libraries at run time.
-        "LD_LIBRARY_PATH": "$(TORCH_LIBRARIES)",
-    }
-    environment.update(env)
     unit = name + ".unit.cc"
     _unit(
         name = unit,
@@ -96,8 +89,9 @@ def lite_cc_test(name, srcs, deps = [], copts = [], size = "small", env = {}, sa
         name = name,
         size = size,
         srcs = [":" + unit],
-        copts = _COPTS + _GCC_COPTS + _TEST_COPTS + copts,
-        env = environment,
+        copts = _COPTS + _GCC_COPTS + _TEST_COPTS,
+        # Programs are linked with interface libraries and need torch's real libraries at run time.
+        env = {"LD_LIBRARY_PATH": "$(TORCH_LIBRARIES)"},
         linkstatic = True,
         toolchains = ["@torch//:runtime"],
         deps = deps + [
@@ -111,7 +105,9 @@ def lite_cc_test(name, srcs, deps = [], copts = [], size = "small", env = {}, sa
             name = "%s.%s_sanitizer" % (name, sanitizer),
             size = size,
             sanitizer = sanitizer,
+            tags = ["nightly"],
             test = name,
+            toolchains = ["@torch//:runtime"],
         )
 
 def _libraries(dynamic_deps):
@@ -177,19 +173,18 @@ def lite_cc_shared_library(
         deps = [":" + closure],
     )
 
-def lite_pybind_library(name, copts = [], deps = [], **kwargs):
+def lite_pybind_library(name, deps = [], **kwargs):
     """A C++ library that uses pybind11, for the deps of a lite_pybind_extension.
 
     Args:
       name: of the target.
-      copts: additional compiler flags.
       deps: C++ libraries; pybind11 is added.
       **kwargs: passed to lite_cc_library.
     """
     lite_cc_library(
         name = name,
         # pybind11 requires hidden symbols; otherwise two modules could confuse their types.
-        copts = ["-fvisibility=hidden"] + copts,
+        copts = ["-fvisibility=hidden"],
         deps = deps + ["@pybind11"],
         **kwargs
     )

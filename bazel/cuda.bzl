@@ -28,9 +28,9 @@ _MODE_FLAGS = {
     "opt": ["-O2", "-DNDEBUG"],
 }
 
-def _code_flags(codes):
-    """nvcc's options for GPU codes: sm_90 is machine code, compute_90 is PTX."""
-    return ["-gencode=arch=compute_%s,code=%s" % (code.partition("_")[2], code) for code in codes]
+def _code_flag(code):
+    """nvcc's option for a GPU code: sm_90 is machine code, compute_90 is PTX."""
+    return "-gencode=arch=compute_%s,code=%s" % (code.partition("_")[2], code)
 
 def _escaped(option):
     """Escapes an option for a file that gcc reads; versions of gcc differ in reading backslashes inside quotes."""
@@ -51,10 +51,6 @@ def _host_arguments(ctx, context):
     arguments.use_param_file("-Xcompiler=@%s", use_always = True)
     return arguments
 
-def _include_flags(context):
-    flags = ["-I" + folder for folder in context.includes.to_list()]
-    return flags + ["-isystem=" + folder for folder in context.system_includes.to_list()]
-
 def _compile(ctx, toolchain, context, source):
     """Declares the action that compiles one source, and returns its object."""
     name = "_objs/%s/%s" % (ctx.label.name, source.basename[:-len(source.extension) - 1])
@@ -69,9 +65,10 @@ def _compile(ctx, toolchain, context, source):
     arguments = ctx.actions.args()
     arguments.add(ctx.file._nvcc)
     arguments.add("-ccbin", toolchain.compiler_executable)
-    arguments.add_all(_FLAGS + _MODE_FLAGS[ctx.var["COMPILATION_MODE"]] + _code_flags(CUDA.codes))
-    arguments.add_all(ctx.attr.copts)
-    arguments.add_all(_include_flags(context))
+    flags = _FLAGS + _MODE_FLAGS[ctx.var["COMPILATION_MODE"]] + [_code_flag(code) for code in CUDA.codes]
+    arguments.add_all(flags + ctx.attr.copts)
+    arguments.add_all(context.includes, format_each = "-I%s")
+    arguments.add_all(context.system_includes, format_each = "-isystem=%s")
 
     # nvcc puts a hash of the source's path into names in unnamed namespaces; by default, of the absolute path.
     arguments.add("-Xcudafe", "--orig_src_path_name=" + source.path)

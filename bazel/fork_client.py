@@ -28,11 +28,7 @@ def place() -> str:
 
 def _connect() -> socket.socket:
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        connection.connect(place())
-    except OSError:
-        connection.close()
-        raise
+    connection.connect(place())
     return connection
 
 

@@ -120,8 +120,8 @@ def _answer(connection: socket.socket, is_current: bool) -> None:
     request = json.loads(data)
     is_equal = is_current and not changes_imports(request["environ"])
     # With another root, as below chroot, files are others.
-    has_root = is_equal and _enter_namespaces(files[3:]) and _root() == request["root"]
-    if not has_root:
+    is_inside = is_equal and _enter_namespaces(files[3:])
+    if not is_inside or list(os.stat("/")[1:3]) != request["root"]:
         connection.sendall(b"refused\n")
         os._exit(0)
     child = os.fork()
@@ -147,10 +147,6 @@ def _wait(child: int, connection: socket.socket) -> int:
         for number in signals:
             os.kill(child, number)
     return os.waitpid(child, 0)[1]
-
-
-def _root() -> list[int]:
-    return list(os.stat("/")[1:3])
 
 
 def _enter_namespaces(files: list[int]) -> bool:

@@ -57,6 +57,8 @@ def main(arguments: list[str]) -> int:
         # Only declared files are used: no pyproject.toml, no cache in the source tree.
         f"--config-file={os.devnull}",
         f"--rootdir={os.getcwd()}",
+        # Without it pytest reads the test files in all folders above, such as /tmp.
+        f"--confcutdir={os.getcwd()}",
         "--import-mode=importlib",
         "-p",
         "no:cacheprovider",

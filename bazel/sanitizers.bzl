@@ -55,8 +55,9 @@ def _sanitizer_test_impl(ctx):
         runfiles = ctx.runfiles(files = [program]).merge(test.default_runfiles),
     )]
 
-_sanitizer_test = rule(
+sanitizer_test = rule(
     implementation = _sanitizer_test_impl,
+    doc = "Runs a cc_test with a sanitizer; its toolchain is @torch//:runtime.",
     attrs = {
         "sanitizer": attr.string(values = _OPTIONS.keys()),
         "test": attr.label(cfg = _to_sanitizer),
@@ -66,21 +67,3 @@ _sanitizer_test = rule(
     },
     test = True,
 )
-
-def sanitizer_test(name, sanitizer, test, size):
-    """Runs a cc_test with a sanitizer.
-
-    Args:
-      name: of the target.
-      sanitizer: "thread" or "address".
-      test: the cc_test.
-      size: of the test; selects its timeout.
-    """
-    _sanitizer_test(
-        name = name,
-        size = size,
-        sanitizer = sanitizer,
-        tags = ["nightly"],
-        test = test,
-        toolchains = ["@torch//:runtime"],
-    )

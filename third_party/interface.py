@@ -73,14 +73,11 @@ def interpreter_binary() -> Path:
     if folder and name:
         candidates += [Path(folder) / name, Path(folder) / (multiarch or "") / name]
     for candidate in candidates:
-        if candidate.is_file() and _exports_python_api(candidate):
-            return candidate
+        if candidate.is_file():
+            with elf.opened(candidate) as file:
+                if file.exports("Py_IsInitialized"):
+                    return candidate
     raise SystemExit(f"none of these exports Python's C API: {', '.join(map(str, candidates))}")
-
-
-def _exports_python_api(file: Path) -> bool:
-    with elf.opened(file) as opened:
-        return opened.exports("Py_IsInitialized")
 
 
 def main(source: str, target: str, words: str = "") -> None:

@@ -116,6 +116,7 @@ def read(environ: Mapping[str, str]) -> Options:
         raise wrong[0]
     # The same precedence as in PyTorch.
     home = "CUDA_PATH" if values["CUDA_PATH"] and not values["CUDA_HOME"] else "CUDA_HOME"
+    kind = WheelKind.LIBRARY if values["BUILD_LIB_WHL"] else WheelKind.ALL
     mode = Mode.RELEASE
     if values["REL_WITH_DEB_INFO"]:
         mode = Mode.RELEASE_WITH_DEBUG_INFO
@@ -128,7 +129,7 @@ def read(environ: Mapping[str, str]) -> Options:
         mode=mode,
         max_jobs=values["MAX_JOBS"],
         verbose=bool(values["VERBOSE"]),
-        wheel_kind=_wheel_kind(bool(values["BUILD_LIB_WHL"]), bool(values["BUILD_PYTHON_ONLY"])),
+        wheel_kind=WheelKind.PYTHON if values["BUILD_PYTHON_ONLY"] else kind,
         any_version=bool(values["TORCH_XLA_LITE_ANY_VERSION"]),
         cuda=values["USE_CUDA"] or Switch.AUTO,
         cuda_home=values[home],
@@ -225,12 +226,6 @@ def _read(environ: Mapping[str, str]) -> tuple[dict[str, Any], list[BuildError]]
             )
         )
     return values, wrong
-
-
-def _wheel_kind(library: bool, python: bool) -> WheelKind:
-    if library:
-        return WheelKind.LIBRARY
-    return WheelKind.PYTHON if python else WheelKind.ALL
 
 
 def _value(variable: Variable, environ: Mapping[str, str]) -> Any:

@@ -41,10 +41,13 @@ def _run(folder: Path, *arguments: str, **environ: str) -> subprocess.CompletedP
     )
 
 
-def test_a_failed_test_fails_the_target(target: Path):
-    result = _run(target)
+def test_a_failed_test_fails_the_target_and_the_report_has_all_cases(target: Path):
+    report = target / "report.xml"
+    result = _run(target, XML_OUTPUT_FILE=str(report))
     assert result.returncode == 1
     assert "1 failed, 2 passed" in result.stdout
+    names = {case.get("name") for case in ElementTree.parse(report).iter("testcase")}
+    assert names == {"test_one", "test_two", "test_three"}
 
 
 def test_the_filter_selects_tests(target: Path):
@@ -100,13 +103,6 @@ def test_shards_divide_the_tests(target: Path, index: str, line: str):
     )
     assert line in result.stdout
     assert status.exists()
-
-
-def test_the_report_contains_every_test_case(target: Path):
-    report = target / "report.xml"
-    _run(target, XML_OUTPUT_FILE=str(report))
-    names = {case.get("name") for case in ElementTree.parse(report).iter("testcase")}
-    assert names == {"test_one", "test_two", "test_three"}
 
 
 # The tests print what is drawn; the second of torch runs after the first, or alone.

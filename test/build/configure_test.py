@@ -58,7 +58,7 @@ def test_repository_rules_learn_what_they_depend_on(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(packages, "buildgrid", lambda: "buildgrid==0.4.4\n")
     lines = _settings(dict(os.environ))
     rules = [line for line in lines if f"--repo_env={PREFIX}" in line]
-    names = ["PYTHON", "FINGERPRINT", "ENVIRONMENT", "CUDA_EVIDENCE", "CUDA_PACKAGED"]
+    names = ["PYTHON", "FINGERPRINT", "ENVIRONMENT", "CUDA_EVIDENCE"]
     names += ["TOOLCHAIN", "BUILDGRID"]
     assert [line.split("=")[1] for line in rules] == [PREFIX + name for name in names]
     # Every command, not only `build`: a `bazel query` without them would fetch everything again.

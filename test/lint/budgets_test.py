@@ -23,9 +23,9 @@ class _Part(NamedTuple):
 
 _TESTS = ("bazel", "build", "cache", "lint", "scripts", "setup_py", "third_party")
 _PARTS = {
-    "bazel/pybuild": _Part(7_090, ("bazel/pybuild",)),  # The goal is 7,000.
-    "rules and runners": _Part(2_220, ("bazel",), ("bazel/pybuild",)),  # The goal is 2,200.
-    "third_party": _Part(1_575, ("third_party",)),  # The goal is 1,560.
+    "bazel/pybuild": _Part(7_040, ("bazel/pybuild",)),  # The goal is 7,000.
+    "rules and runners": _Part(2_190, ("bazel",), ("bazel/pybuild",)),
+    "third_party": _Part(1_535, ("third_party",)),
     "scripts": _Part(7_080, ("scripts",)),  # The goal is 6,400.
     "scripts/repos": _Part(2_745, ("scripts/repos",)),  # The goal is 2,000.
     "scripts/bench": _Part(2_465, ("scripts/bench",)),  # The goal is 2,400.
@@ -37,19 +37,15 @@ _PARTS = {
 
 
 def _is_of(part: _Part, file: Path) -> bool:
-    # Links lead to files of the package.
-    is_inside = _is_below(file, part.places) and not _is_below(file, part.without)
-    return is_inside and not (ROOT / file).is_symlink()
-
-
-def _is_below(file: Path, places: tuple[str, ...]) -> bool:
-    return any(file.is_relative_to(place) for place in places)
+    is_inside = any(map(file.is_relative_to, part.places))
+    return is_inside and not any(map(file.is_relative_to, part.without))
 
 
 @pytest.mark.parametrize("name", _PARTS)
 def test_a_part_has_few_lines(name: str):
     part = _PARTS[name]
+    # Links lead to files of the package.
     of_part = [ROOT / file for file in files("") if _is_of(part, file)]
-    lines = sum(file.read_bytes().count(b"\n") for file in of_part)
+    lines = sum(file.read_bytes().count(b"\n") for file in of_part if not file.is_symlink())
     print(f"{name}: {lines:,} of {part.limit:,} lines")
     assert lines <= part.limit

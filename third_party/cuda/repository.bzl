@@ -1,7 +1,7 @@
 """@cuda: the CUDA toolkit that setup.py found, or an empty replacement if there is none.
 
-bazel/pybuild/machine/cuda.py decides which toolkit is used, for which GPU architectures, and whether the package gets a
-CUDA library; its decisions arrive here as variables. The programs of the compiler are files of this repository and so
+bazel/pybuild/machine/cuda.py decides which toolkit is used and for which GPU architectures; its decisions arrive here
+as variables. The programs of the compiler are files of this repository and so
 inputs of everything it compiles: another nvcc gives another cache key, on any machine.
 """
 
@@ -11,18 +11,9 @@ _ENVIRON = [
     "TORCH_XLA_LITE_CUDA_CODES",
     "TORCH_XLA_LITE_CUDA_EVIDENCE",
     "TORCH_XLA_LITE_CUDA_HOME",
-    "TORCH_XLA_LITE_CUDA_PACKAGED",
-    "TORCH_XLA_LITE_CUDA_VERSION",
 ]
 
-_TEMPLATE = """CUDA = struct(
-    available = %r,
-    codes = %r,
-    evidence = %r,
-    packaged = %r,
-    version = %r,
-)
-"""
+_TEMPLATE = "CUDA = struct(codes = %r, evidence = %r)\n"
 
 # As in bazel/pybuild/machine/cuda_toolkits.py.
 _TARGETS = ["", "targets/x86_64-linux/", "targets/sbsa-linux/"]
@@ -56,13 +47,8 @@ def _cuda_repository_impl(repository_ctx):
     environ = repository_ctx.os.environ
     home = environ.get("TORCH_XLA_LITE_CUDA_HOME", "")
     codes = environ.get("TORCH_XLA_LITE_CUDA_CODES", "").split(",") if home else []
-    repository_ctx.file("cuda.bzl", _TEMPLATE % (
-        bool(home),
-        codes,
-        environ.get("TORCH_XLA_LITE_CUDA_EVIDENCE", "off: not configured"),
-        environ.get("TORCH_XLA_LITE_CUDA_PACKAGED") == "1",
-        environ.get("TORCH_XLA_LITE_CUDA_VERSION", "") if home else "",
-    ))
+    evidence = environ.get("TORCH_XLA_LITE_CUDA_EVIDENCE", "off: not configured")
+    repository_ctx.file("cuda.bzl", _TEMPLATE % (codes, evidence))
     repository_ctx.file("codes.txt", "".join([code + "\n" for code in codes]))
     if home:
         _link_toolkit(repository_ctx, repository_ctx.path(home))

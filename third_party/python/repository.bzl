@@ -40,7 +40,7 @@ def _python_repository_impl(repository_ctx):
     repository_ctx.file("packages.txt", ask_python(repository_ctx, python, _PACKAGES))
     repository_ctx.file("buildgrid.txt", repository_ctx.os.environ.get(_BUILDGRID, "none") + "\n")
     repository_ctx.template("BUILD.bazel", template, executable = False)
-    repository_ctx.file("python.bzl", 'PYTHON = struct(executable = %r, version = "%d.%d")\n' % (str(python), major, minor))
+    repository_ctx.file("python.bzl", 'PYTHON = struct(version = "%d.%d")\n' % (major, minor))
 
     # The symbols that an extension module takes from the process that loads it.
     run_python(repository_ctx, python, [

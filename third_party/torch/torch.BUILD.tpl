@@ -54,52 +54,27 @@ cc_library(
     deps = [":tensor_base"],
 )
 
-cc_library(
-    name = "operators",
-    hdrs = OPERATORS,
-    includes = ["include"],
-    deps = [":core"],
-)
-
-cc_library(
-    name = "meta",
-    hdrs = META + ["include/meta_functions.h"],
-    includes = ["include"],
-    deps = [":core"],
-)
-
-cc_library(
-    name = "kernels",
-    hdrs = KERNELS,
-    includes = ["include"],
-    deps = [":core"],
-)
+[
+    cc_library(
+        name = name,
+        hdrs = headers,
+        includes = ["include"],
+        deps = [":core"],
+    )
+    for name, headers in {
+        "attention": ATTENTION,
+        "autograd": AUTOGRAD,
+        "host_memory": HOST_MEMORY,
+        "kernels": KERNELS,
+        "meta": META + ["include/meta_functions.h"],
+        "operators": OPERATORS,
+    }.items()
+]
 
 cc_library(
     name = "autocast_ops",
     hdrs = ["include/autocast_ops.h"],
     includes = ["include"],
-)
-
-cc_library(
-    name = "host_memory",
-    hdrs = HOST_MEMORY,
-    includes = ["include"],
-    deps = [":core"],
-)
-
-cc_library(
-    name = "attention",
-    hdrs = ATTENTION,
-    includes = ["include"],
-    deps = [":core"],
-)
-
-cc_library(
-    name = "autograd",
-    hdrs = AUTOGRAD,
-    includes = ["include"],
-    deps = [":core"],
 )
 
 cc_library(

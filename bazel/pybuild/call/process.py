@@ -60,11 +60,6 @@ def child(
             raise KeyboardInterrupt
 
 
-def as_shell(code: int) -> int:
-    """The exit code of a program as a shell has it: 128 and the number of a signal."""
-    return code if code >= 0 else 128 - code
-
-
 def _wait(process: "subprocess.Popen[bytes]", signals: set[signal.Signals]) -> int:
     """Waits for a program; returns the signal that this process received meanwhile, or 0."""
     received = 0

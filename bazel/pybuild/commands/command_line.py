@@ -78,19 +78,16 @@ def parse(
             f"{name} is a command of setuptools' own, which cannot build this package.",
             "List the commands:  python setup.py --help-commands",
         )
-    if distribution.verbosity() < 1:
+    verbosity = distribution.verbosity()
+    if verbosity < 1:
         # Without -v, setuptools prints only warnings.
         logging.getLogger().setLevel(logging.WARNING)
     distribution.root, distribution.started_in = root, started_in
     distribution.environ = environ
-    distribution.variables = _after_verbosity(options, distribution.verbosity())
-    return distribution
-
-
-def _after_verbosity(options: Options, verbosity: int) -> Options:
     if verbosity < 0:
-        return options._replace(build_options=("--noshow_progress", *options.build_options))
-    return options._replace(verbose=options.verbose or verbosity > 0)
+        options = options._replace(build_options=("--noshow_progress", *options.build_options))
+    distribution.variables = options._replace(verbose=options.verbose or verbosity > 0)
+    return distribution
 
 
 def setup(distribution: Distribution) -> None:

@@ -30,7 +30,7 @@ def main(words: Sequence[str], root: Path) -> int:
         arguments = (str(bazel), *options.startup_options, words[0], *flags, *given)
         call = command.Command(arguments=arguments, caching=tuple(flags))
         code, _ = run.run(call, root, options, os.environ)
-        return process.as_shell(code)
+        return code if code >= 0 else 128 - code  # As a shell has it for a signal.
     except (BuildError, OSError) as error:
         print(f"error: {message(error)}", file=sys.stderr)
         return 1

@@ -12,7 +12,7 @@ offline. So they are not used; a test reads the result with `packaging`.
 import re
 import tomllib
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from bazel.pybuild.errors import BuildError
 from bazel.pybuild.machine import packages
@@ -116,6 +116,7 @@ def read(root: Path, version: str | None = None) -> Metadata:
     # Each key is removed when it is read.
     take = project.pop
     in_tree, extras, urls = take("version"), take("optional-dependencies", {}), take("urls", {})
+    scripts = {"console_scripts": take("scripts")} if "scripts" in project else {}
     described = Metadata(
         name=take("name"),
         version=version or _released(root) or in_tree,
@@ -123,7 +124,7 @@ def read(root: Path, version: str | None = None) -> Metadata:
         requires_python=take("requires-python"),
         dependencies=tuple(take("dependencies")),
         extras={name: tuple(extra) for name, extra in extras.items()},
-        entry_points=_entry_points(project),
+        entry_points={**take("entry-points", {}), **scripts},
         description=_description(root, take("readme", ""), urls.get("Source", "")),
         license=take("license", ""),
         license_files=tuple(
@@ -202,13 +203,6 @@ def _released(root: Path) -> str:
     text = file.read_text(encoding="utf-8") if file.exists() else ""
     found = re.search(r"^Version: (.*)$", text, re.MULTILINE)
     return found[1] if found else ""
-
-
-def _entry_points(project: dict[str, Any]) -> dict[str, dict[str, str]]:
-    groups = dict(project.pop("entry-points", {}))
-    if "scripts" in project:
-        groups["console_scripts"] = project.pop("scripts")
-    return groups
 
 
 def _description(root: Path, readme: str, source: str) -> str:

@@ -232,11 +232,10 @@ def _target(torch: Torch, jax: packages.Package | None) -> Target | None:
 
 def rule_variables(decision: Cuda) -> dict[str, str]:
     """The variables for the toolkit's repository rule (third_party/cuda)."""
-    values = {"EVIDENCE": decision.evidence, "PACKAGED": "1" if decision.packaged else "0"}
+    values = {"EVIDENCE": decision.evidence}
     if decision.toolkit:
         values["CODES"] = ",".join(decision.codes)
         values["HOME"] = str(decision.toolkit.home)
-        values["VERSION"] = decision.toolkit.version
     return values
 
 

@@ -45,9 +45,10 @@ def find(wanted: str | None, path: str) -> Path:
             f"TORCH_XLA_LITE_BAZEL={wanted} is not a program that can be run.",
             "Correct it, or unset it to use what is on PATH:  unset TORCH_XLA_LITE_BAZEL",
         )
+    has_apt = Path("/usr/bin/apt-get").exists()
     raise NotInstalled(
         "Bazel was not found: there is neither bazelisk nor bazel on PATH.",
-        f"Install one, then run the command again:  {_install_command()}",
+        f"Install one, then run the command again:  {APT_COMMAND if has_apt else NPM_COMMAND}",
     )
 
 
@@ -107,7 +108,8 @@ def cannot_start(bazel: Path, command: Sequence[str], root: Path, output: str = 
             f"Bazel does not start in {root}; it said:\n{output}",
             "Older Bazels want a path of ASCII characters without spaces: move this tree to one.",
         )
-    if _is_bazelisk(bazel):
+    # npm's package installs the launcher as `bazel` too, as a link to its own folder.
+    if "bazelisk" in bazel.name or "bazelisk" in str(bazel.resolve()):
         return BuildError(
             f"{bazel} could not provide a Bazel; it said:\n{output}",
             "If Bazel's download host cannot be reached from here, use the distribution's Bazel:\n"
@@ -122,12 +124,3 @@ def cannot_start(bazel: Path, command: Sequence[str], root: Path, output: str = 
         f"Bazel does not start; it said:\n{output}",
         f"{remedy}The command was:  {shlex.join(command)}",
     )
-
-
-def _is_bazelisk(executable: Path) -> bool:
-    # npm's package installs the launcher as `bazel` too, as a link to its own folder.
-    return "bazelisk" in executable.name or "bazelisk" in str(executable.resolve())
-
-
-def _install_command() -> str:
-    return APT_COMMAND if Path("/usr/bin/apt-get").exists() else NPM_COMMAND

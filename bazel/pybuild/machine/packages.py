@@ -50,25 +50,16 @@ def search_path() -> list[str]:
     return [folder for folder in sys.path if folder]
 
 
-def _of_environment(folders: list[str]) -> list[str]:
-    """Those of the folders into which packages of this interpreter are installed.
+def environment() -> list[str]:
+    """Names and versions of all packages in this interpreter's environment but our own.
 
     An environment may also use the packages of its base. setuptools adds a folder to sys.path whose
     packages belong to setuptools.
     """
-    return [
-        folder
-        for folder in folders
-        if folder.endswith("-packages")
-        and any(Path(folder).is_relative_to(prefix) for prefix in (sys.prefix, sys.base_prefix))
-    ]
-
-
-def environment() -> list[str]:
-    """Names and versions of all packages in this interpreter's environment but our own."""
     found = set()
-    for folder in _of_environment(search_path()):
-        if os.path.isdir(folder):
+    for folder in search_path():
+        ours = [p for p in (sys.prefix, sys.base_prefix) if Path(folder).is_relative_to(p)]
+        if ours and folder.endswith("-packages") and os.path.isdir(folder):
             found |= {name for name in os.listdir(folder) if name.endswith(".dist-info")}
     return sorted(name for name in found if not name.startswith("torch_xla_lite"))
 

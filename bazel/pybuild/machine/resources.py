@@ -29,15 +29,12 @@ def _quota(cgroup: Path) -> float:
 
 def _memory(cgroup: Path, meminfo: Path) -> int:
     """Bytes that processes can have: of the machine, or of the container."""
-    found = [int(line.split()[1]) * 1024 for line in _lines(meminfo) if line.startswith("MemTotal")]
+    lines = _read(meminfo).splitlines()
+    found = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemTotal")]
     for file in (cgroup / "memory.max", cgroup / "memory" / "memory.limit_in_bytes"):
         limit = _read(file)
         found += [int(limit)] if limit.isdigit() else []
     return min(found, default=_BYTES * 1024)
-
-
-def _lines(file: Path) -> list[str]:
-    return _read(file).splitlines()
 
 
 def _read(file: Path) -> str:

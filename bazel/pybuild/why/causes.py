@@ -164,11 +164,6 @@ def _used(spawn: Spawn, root: Path) -> dict[str, str]:
     return {path: hash for path, hash in spawn.inputs.items() if path not in unused}
 
 
-def _discovers(spawn: Spawn) -> bool:
-    """Whether the action itself lists the headers that it includes."""
-    return any(path.endswith(_LISTS) for path in spawn.products)
-
-
 def _causes(before: _Run, now: _Run, spawn: Spawn, makers: Mapping[str, str]) -> Iterator[Cause]:
     """Why an action ran again.
 
@@ -179,11 +174,12 @@ def _causes(before: _Run, now: _Run, spawn: Spawn, makers: Mapping[str, str]) ->
       makers: path -> output that identifies the action of this build that wrote it.
     """
     paths = [path for path, hash in before.inputs.items() if spawn.inputs.get(path) != hash]
+    lists_headers = any(path.endswith(_LISTS) for path in spawn.products)
     paths += [
         path
         for path in now.inputs.keys() - before.inputs.keys()
         # A new #include is the effect of a change of another file.
-        if not (_discovers(spawn) and path.endswith(_HEADER))
+        if not (lists_headers and path.endswith(_HEADER))
     ]
     causes = [_cause_of(path, makers) for path in sorted(paths)]
     if flags := _changed_flags(before.arguments, now.arguments, {*before.inputs, *spawn.inputs}):

@@ -1,4 +1,4 @@
-"""Reads Bazel's execution log: the processes that it started or found in a cache, and their keys.
+"""Reads Bazel's execution log: the processes that it started or found in a cache.
 
     for spawn in read(root / FILE):
         spawn.mnemonic              # "CppCompile"
@@ -22,30 +22,24 @@ class Spawn(NamedTuple):
 
     Attributes:
       mnemonic: the kind of the action, as Bazel 7 names it.
-      target: label; empty with Bazel 4, which does not log it.
       outputs: declared outputs, which identify the action.
       arguments: the command line.
       variables: the environment.
       properties: of the platform, such as the fingerprint of the toolchain.
       inputs: path -> hash of the content; empty for an empty file; `-> target` for a link.
       products: path -> hash of the files that the action wrote.
-      key: hash in the action cache; empty with Bazel 4, and if no disk or remote cache is in use.
-      cacheable: whether a disk cache or a remote cache may hold the result.
       hit: whether the result came from a cache.
       runner: such as "local", "linux-sandbox" or "disk cache hit".
       failed: whether the process failed.
     """
 
     mnemonic: str
-    target: str
     outputs: tuple[str, ...]
     arguments: tuple[str, ...]
     variables: Mapping[str, str]
     properties: Mapping[str, str]
     inputs: Mapping[str, str]
     products: Mapping[str, str]
-    key: str
-    cacheable: bool
     hit: bool
     runner: str
     failed: bool = False
@@ -73,15 +67,12 @@ def read(file: Path) -> Iterator[Spawn]:
         outputs = spawn.texts(5)
         yield Spawn(
             mnemonic=_mnemonic(spawn.text(10), outputs),
-            target=spawn.text(18),
             outputs=outputs,
             arguments=spawn.texts(1),
             variables=spawn.pairs(2),
             properties=spawn.message(3).pairs(1),
             inputs=dict(map(hashed, spawn.values(4))),
             products=dict(map(hashed, spawn.values(11))),
-            key=spawn.message(19).text(1),
-            cacheable=bool(spawn.number(7) and spawn.number(16)),
             hit=bool(spawn.number(13)),
             runner=spawn.text(12),
             failed=bool(spawn.number(15) or spawn.text(14)),

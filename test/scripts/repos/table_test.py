@@ -97,17 +97,11 @@ def test_the_users_file_is_found_in_the_configuration_folder(tmp_path: Path):
             "[repository.a]\npins = {b = 'x'}\n[repository.b]\npins = {a = 'x'}",
             "`pins` is a circle",
         ),
-        ("default = ['nobody']", "named nobody"),
+        ("default = ['nobody']", "named nobody, but `default` in "),
+        ("default = ['pytorhc']", "Known: pytorch, "),
     ],
 )
 def test_an_invalid_table_is_reported(tmp_path: Path, text: str, problem: str):
     with pytest.raises(UsageError) as error:
         _read(tmp_path, text)
     assert problem in str(error.value)
-
-
-def test_an_unknown_name_is_refused_with_those_that_are_known(tmp_path: Path):
-    with pytest.raises(UsageError) as error:
-        table.select(_ours(tmp_path), ["pytorhc"], None, False)
-    assert "named pytorhc" in str(error.value)
-    assert "Known: pytorch" in str(error.value)
