@@ -42,8 +42,7 @@ CC_DEPS = {
             "//torch_xla_lite/csrc/kernels:parallel", "//torch_xla_lite/csrc/kernels:simd_loops"]),
     },
     "test/csrc/kernels_of_torch": {
-        "kernels_of_torch": (["explicit_kernels_test.cc"], ["//test/csrc/record:recorder_test_base",
-            "//torch_xla_lite/csrc/kernels_of_torch:explicit_kernels", "//torch_xla_lite/csrc/record:transfer",
+        "kernels_of_torch": (["explicit_kernels_test.cc"], ["//torch_xla_lite/csrc/kernels_of_torch:explicit_kernels",
             "@torch//:core"]),
     },
     "test/csrc/ops": {

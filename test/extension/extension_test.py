@@ -11,6 +11,9 @@ import pytest
 from test.extension.installed import WITH_CUDA, Installed
 from torch_xla_lite.utils.cpp_extension import find_nvcc
 
+# Compiling an extension takes as long as all other tests of a layer.
+pytestmark = pytest.mark.nightly
+
 _PROGRAM = """
 import importlib.util, json
 from jaxlib import xla_client
@@ -83,7 +86,6 @@ def test_a_wrong_dtype_is_refused_when_the_op_is_called(facts: dict[str, Any]):
     assert facts["refused"] == "mine::softsign: expected float32 or float64, found torch.float16"
 
 
-@pytest.mark.nightly
 def test_where_there_is_nvcc_the_cuda_half_is_built_without_a_gpu(
     installed: Installed, facts: dict[str, Any]
 ):

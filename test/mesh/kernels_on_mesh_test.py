@@ -34,6 +34,7 @@ def _kinds() -> set[str]:
     return {kind for _, kinds in debug.collectives()[-1:] for kind in kinds}
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("stride", [1, 2])
 def test_a_convolution_runs_on_the_images_of_a_device(stride: int):
     torch.manual_seed(0)
@@ -103,6 +104,7 @@ def test_cross_entropy_runs_on_the_rows_of_a_device():
     assert txl.sharding.spec_of(spread.grad) == "P('data')"
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("options", [{"enable_gqa": True}, {"dropout_p": 0.5}])
 def test_attention_runs_on_the_heads_of_a_device(options: dict):
     txl.set_mesh(jax.make_mesh((2, 4), ("data", "model")))
@@ -157,6 +159,7 @@ OF_ROWS = {
 }
 
 
+@pytest.mark.few_daily(2)
 @pytest.mark.parametrize("name", OF_ROWS)
 def test_rows_by_themselves_need_no_other_device(name: str):
     torch.manual_seed(0)

@@ -3,7 +3,6 @@ communication that each way of dividing it has."""
 
 import copy
 import functools
-import itertools
 import pickle
 from collections.abc import Callable, Iterator
 
@@ -184,7 +183,6 @@ OPTIONS = {
     "autocast": (0.0, _adamw, {"autocast": True}),
     "checkpoint": (0.0, _adamw, {"checkpoint": True}),
 }
-DAILY = {("fsdp", "dropout")}
 
 
 def _first_gradients(mode: str | None) -> dict[str, torch.Tensor]:
@@ -211,13 +209,9 @@ def test_under_autocast_few_gradients_are_rounded_elsewhere(mode: str):
         assert (difference <= x.abs() / 128 + 1e-6 * x.abs().max()).all(), name
 
 
-@pytest.mark.parametrize(
-    ("mode", "option"),
-    [
-        pytest.param(*cell, marks=() if cell in DAILY else pytest.mark.nightly)
-        for cell in itertools.product(MODES, OPTIONS)
-    ],
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("option", OPTIONS)
+@pytest.mark.parametrize("mode", MODES)
 def test_an_option_trains_as_on_one_device(mode: str, option: str):
     dropout, optimizer_of, options = OPTIONS[option]
     expected, donated = _on_one_device(option)

@@ -54,6 +54,7 @@ WRITES: list[Callable[[torch.Tensor], object]] = [
 ]
 
 
+@pytest.mark.few_daily(3)
 @pytest.mark.parametrize("write", WRITES)
 def test_what_is_written_to_stays_where_it_is(write: Callable):
     expected, x = _rows(), txl.shard(_rows(), "data")

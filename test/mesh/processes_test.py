@@ -261,6 +261,7 @@ def test_the_port_that_torchrun_names_is_left_to_it(monkeypatch: pytest.MonkeyPa
     assert distributed._from_torchrun() == expected
 
 
+@pytest.mark.nightly
 def test_a_wrong_start_is_refused(launched: Callable):
     status, output = launched(1, "fsdp", TORCH_XLA_LITE_COMPILE="background")
     assert status == 1

@@ -79,6 +79,7 @@ TRANSFORMATIONS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", mostly_nightly(TRANSFORMATIONS, ["by name"]))
 def test_transformations_compute_and_resume_as_in_jax(name: str, tmp_path: Path):
     optax = pytest.importorskip("optax")
@@ -239,6 +240,7 @@ NNX: dict[str, tuple[Callable[[Any, Any], Any], jax.Array]] = {
 }
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", mostly_nightly(LINEN, ["convolution"]))
 def test_layers_of_linen_train_as_in_jax(name: str):
     make, x = LINEN[name]
@@ -262,6 +264,7 @@ def test_layers_of_nnx_train_as_in_jax(name: str):
     assert steps_of(module, torch_view(x)) == pytest.approx(expected, rel=1e-4)
 
 
+@pytest.mark.nightly
 def test_dropout_is_for_training():
     equinox, nnx = pytest.importorskip("equinox"), pytest.importorskip("flax.nnx")
     x = torch.ones(64, device="jax")

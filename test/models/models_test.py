@@ -257,7 +257,7 @@ def runs_as_by_default() -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("name", mostly_nightly(PROGRAMS, DAILY))
+@pytest.mark.parametrize("name", mostly_nightly(PROGRAMS, DAILY[1:3]))
 def test_training_is_that_of_the_cpu(name: str) -> None:
     counts = check_training(*PROGRAMS[name], rtol=2e-3, atol=2e-4)
     assert set(counts["fallbacks"]) == set(FALLBACKS.get(name, {}))
@@ -288,6 +288,7 @@ def test_a_step_on_an_accelerator_calls_nothing_outside_xla(name: str, kind: str
     assert max(len(graph.ops) for graph in graphs) > 50
 
 
+@pytest.mark.nightly
 def test_training_under_autocast() -> None:
     def loss(model: nn.Module, step: int) -> torch.Tensor:
         with torch.autocast(next(model.parameters()).device.type, torch.bfloat16):
@@ -358,6 +359,7 @@ def test_tokens_generated_by_plans_are_those_of_the_cpu(cache: str | None) -> No
     assert (debug.metrics()["planned"] > 0) == (cache is not None)
 
 
+@pytest.mark.nightly
 def test_denoised_images_are_those_of_the_cpu() -> None:
     unet = make(small_unet).eval()
 

@@ -1,4 +1,4 @@
-"""Training loops of accelerate, transformers and Lightning on device "jax"."""
+"""Training loops of accelerate and transformers on device "jax"."""
 
 import copy
 from collections.abc import Callable, Iterator
@@ -14,7 +14,6 @@ from torch_xla_lite import debug
 
 transformers = libraries.require("transformers")
 accelerate = libraries.require("accelerate")
-lightning = libraries.require("lightning.pytorch")
 
 
 @pytest.fixture
@@ -120,47 +119,3 @@ def test_accelerate_trains_as_on_the_cpu(choose_device: Callable[[str], None]) -
     wanted = train_with_accelerate()
     choose_device("jax")
     torch.testing.assert_close(train_with_accelerate(), wanted)
-
-
-class Classifier(lightning.LightningModule):
-    def __init__(self) -> None:
-        super().__init__()
-        self.model = small_classifier()
-        self.counts: dict = {}
-
-    def training_step(self, batch: list[torch.Tensor], step: int) -> torch.Tensor:
-        if step == 2:
-            debug.reset_metrics()
-        x, y = batch
-        return nn.functional.cross_entropy(self.model(x), y)
-
-    def on_train_batch_end(self, outputs: dict[str, torch.Tensor], batch: list, step: int) -> None:
-        assert outputs["loss"].item() > 0  # Each step is a graph.
-        self.counts = debug.metrics()
-
-    def configure_optimizers(self) -> torch.optim.Optimizer:
-        return torch.optim.SGD(self.parameters(), lr=0.1)
-
-
-class Accelerator(lightning.accelerators.CPUAccelerator):
-    def setup_device(self, device: torch.device) -> None:
-        """Any device will do."""
-
-
-def train_with_lightning(device: str, folder: Path) -> dict[str, torch.Tensor]:
-    strategy = lightning.strategies.SingleDeviceStrategy(torch.device(device))
-    trainer = lightning.Trainer(
-        max_epochs=1, strategy=strategy, accelerator=Accelerator(), logger=False,
-        enable_progress_bar=False, enable_model_summary=False, default_root_dir=folder,
-    )  # fmt: skip
-    module = Classifier()
-    trainer.fit(module, batches())
-    assert module.counts["compiles"] == module.counts["loads"] == 0
-    saved = torch.load(trainer.checkpoint_callback.best_model_path, map_location="cpu")
-    return saved["state_dict"]
-
-
-def test_lightning_trains_and_saves_as_on_the_cpu(tmp_path: Path) -> None:
-    wanted = train_with_lightning("cpu", tmp_path / "cpu")
-    got = train_with_lightning("jax", tmp_path / "jax")
-    torch.testing.assert_close(got, wanted)

@@ -51,6 +51,7 @@ PROGRAMS = {
     trainer: (3, 7424),
     vae: (3, 749),
 }
+DAILY = [cnn, language, mixed_precision, reinforce, vae]
 
 
 @pytest.fixture(autouse=True)
@@ -72,7 +73,7 @@ def run(program: ModuleType, device: str, steps: int) -> list[float]:
         return program.run(device, steps)
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=name_of)
+@pytest.mark.parametrize("program", mostly_nightly(PROGRAMS, DAILY), ids=name_of)
 def test_a_short_run_compiles_nothing(program: ModuleType):
     steps, microseconds = PROGRAMS[program]
     expected = run(program, "cpu", steps)
@@ -85,6 +86,7 @@ def test_a_short_run_compiles_nothing(program: ModuleType):
     assert _XLAC.costs_so_far() == (pytest.approx(microseconds, rel=0.2), 0)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("program", mostly_nightly(PROGRAMS, [vae]), ids=name_of)
 def test_each_run_decides_the_same(program: ModuleType):
     """Compilations cost a hundredth, as if the run were a hundred times as long."""

@@ -34,7 +34,7 @@ def run(program: str, **variables: str) -> list[str]:
     return programs.run(_IMPORT_TORCH + program, check=True, **variables).stdout.split()
 
 
-@pytest.mark.few_daily(4)
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize(
     "use",
     [
@@ -61,6 +61,7 @@ print(is_loaded(), torch.jax.__name__)
     assert run(program) == ["True", "torch_xla_lite.device"]
 
 
+@pytest.mark.nightly
 def test_parameters_stay_the_same_objects_when_their_move_loads_the_package():
     program = """
 model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2))
@@ -71,6 +72,7 @@ print(all(a is b and a.is_jax for a, b in zip(parameters, model.parameters(), st
     assert run(program) == ["True"]
 
 
+@pytest.mark.nightly
 def test_a_seed_from_before_holds_on_the_device():
     program = """
 torch.manual_seed(3)
@@ -82,6 +84,7 @@ print(torch.equal(first, torch.randn(4, device="jax")), torch.jax.initial_seed()
     assert run(program) == ["True", "3"]
 
 
+@pytest.mark.nightly
 def test_a_checkpoint_can_be_loaded_to_the_device():
     program = """
 import io
@@ -93,6 +96,7 @@ print(torch.load(file, map_location="jax").device)
     assert run(program) == ["jax:0"]
 
 
+@pytest.mark.nightly
 def test_a_file_of_safetensors_can_be_loaded_to_the_device(tmp_path: Path):
     program = f"""
 from safetensors.torch import load_file, save_file

@@ -91,7 +91,7 @@ def test_in_a_checkout_the_doctor_begins_with_what_builds_need(tmp_path: Path):
     )
 
 
-@pytest.mark.few_daily(1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&- <&-"])
 def test_the_command_line_works_without_standard_streams(closed: str):
     # As cron and supervisors may start it.

@@ -168,6 +168,7 @@ report(torch.conv1d(x, weight, groups=2))
 """
 
 
+@pytest.mark.nightly
 def test_programs_with_kernels_of_torch_that_a_lowering_calls_are_loaded(tmp_path: Path):
     assert run(CONVOLUTION, tmp_path) == (1, 0, [], [[[3, 3], [3, 3]]])
     assert run(CONVOLUTION, tmp_path) == (0, 1, [], [[[3, 3], [3, 3]]])
@@ -260,6 +261,7 @@ report(torch.arange(5.0, device="jax") + 1)
 """
 
 
+@pytest.mark.nightly
 def test_a_folder_that_is_removed_while_a_program_runs_is_made_again(tmp_path: Path):
     run(REMOVED, tmp_path)
     assert len(entries(tmp_path)) == 1
@@ -318,6 +320,7 @@ def test_versions_and_variables_are_in_the_key(version: str, cache: Path):
     assert run(f"{VERSIONS[version]}\n{ADD}", cache)[:2] == (1, 0)
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two processors")
 def test_the_number_of_processors_is_in_the_key(cache: Path):
     one = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
@@ -332,6 +335,7 @@ PROCESSORS = {
 }
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("change", mostly_nightly(PROCESSORS, ["feature"]))
 def test_the_model_and_the_features_of_the_processor_are_in_the_key(change: str, tmp_path: Path):
     old, new, expected = PROCESSORS[change]
@@ -347,10 +351,6 @@ compilation_cache._PROCESSORS = Path({str(file)!r})
     assert run(program, tmp_path)[:2] == (1, 0)
     file.write_text(description.replace(old, new))
     assert run(program, tmp_path)[:2] == expected
-
-
-def test_the_same_program_is_loaded(cache: Path):
-    assert run(ADD, cache) == (0, 1, [], [0.5, 1.5, 2.5])
 
 
 @pytest.mark.nightly
@@ -384,7 +384,7 @@ jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 """
 
 
-@pytest.mark.few_daily(1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("ours_is_warm", [False, True])
 @pytest.mark.parametrize("cache_of_jax_is_warm", [False, True])
 def test_each_process_computes_the_same_with_the_cache_of_jax(
@@ -435,6 +435,7 @@ def test_a_folder_that_is_not_private_is_named_once_and_not_used(cache: Path):
     assert len(entries(cache)) == 1
 
 
+@pytest.mark.nightly
 def test_an_entry_that_another_user_may_write_is_replaced(cache: Path):
     (entry,) = entries(cache)
     entry.chmod(0o622)
@@ -494,6 +495,7 @@ print(json.dumps([len(scans), sum(sizes), len(sizes)]))
 """
 
 
+@pytest.mark.nightly
 def test_a_process_reads_the_sizes_of_all_files_once(tmp_path: Path):
     scans, _, programs = run(MANY, tmp_path)
     assert (scans, programs) == (1, 12)

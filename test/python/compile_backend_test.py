@@ -50,6 +50,7 @@ def test_training_agrees_with_torch(wrap: Callable, device: str):
     assert losses(module, wrap, device) == pytest.approx(expected, abs=1e-5)
 
 
+@pytest.mark.few_daily(1)
 @WRAPPERS
 def test_a_call_is_few_ops_in_the_graph_of_its_neighbours(wrap: Callable):
     model = wrap(classifier().to("jax"))
@@ -63,6 +64,7 @@ def test_a_call_is_few_ops_in_the_graph_of_its_neighbours(wrap: Callable):
     assert debug.metrics()["cache_hits"] + debug.metrics()["compiles"] <= 2
 
 
+@pytest.mark.few_daily(1)
 @WRAPPERS
 def test_buffers_are_updated_and_random_numbers_drawn(wrap: Callable):
     module = nn.Sequential(nn.BatchNorm1d(6), nn.Dropout(0.5)).to("jax")
@@ -76,6 +78,7 @@ def test_buffers_are_updated_and_random_numbers_drawn(wrap: Callable):
     torch.testing.assert_close(module[0].running_var.cpu(), expected.running_var)
 
 
+@pytest.mark.few_daily(1)
 @WRAPPERS
 def test_a_module_with_buffers_has_gradients(wrap: Callable):
     module = nn.Sequential(nn.Linear(6, 4), nn.BatchNorm1d(4)).to("jax")
@@ -86,6 +89,7 @@ def test_a_module_with_buffers_has_gradients(wrap: Callable):
     torch.testing.assert_close(module[1].weight.grad.cpu(), expected[1].weight.grad)
 
 
+@pytest.mark.nightly
 def test_a_seed_gives_the_same_numbers():
     model = pure(nn.Dropout(0.5))
     x = torch.ones(50, device="jax")
@@ -113,6 +117,7 @@ def test_new_sizes_compile_no_new_graph_of_torch():
     assert len(compiled) == 1
 
 
+@pytest.mark.nightly
 def test_strides_may_vary():
     pad = torch.compile(lambda x: nn.functional.pad(x, (1, 2), "circular"), backend=backend)
     for size in (4, 5, 6):
@@ -140,7 +145,7 @@ NUMBERS = {
 }
 
 
-@pytest.mark.few_daily(6)
+@pytest.mark.few_daily(2)
 @pytest.mark.parametrize("name", [*VIEWS, *NUMBERS])
 @pytest.mark.parametrize("needs_gradient", [False, True])
 def test_sizes_vary(name: str, needs_gradient: bool):
@@ -184,6 +189,7 @@ def test_an_option_is_refused():
         backend(torch.fx.symbolic_trace(nn.ReLU()), [], depth=1)
 
 
+@pytest.mark.few_daily(1)
 @WRAPPERS
 def test_the_mode_of_a_module_may_change(wrap: Callable):
     module = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3)).to("jax")

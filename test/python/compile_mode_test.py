@@ -19,6 +19,7 @@ def model():
     return torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2))
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("options", [{}, {"fullgraph": True, "dynamic": True}])
 def test_a_compiled_module_trains(model, options):
     model.to("jax")
@@ -46,6 +47,7 @@ def traced_files():
     return [traced.co_filename for traced in torch._dynamo.utils.get_compilation_metrics()]
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_what_runs_between_two_graphs_is_not_traced(compile_when, backend):
     lstm = torch.nn.LSTM(4, 1).to("jax")
@@ -95,6 +97,7 @@ def f(x):
     return (x.sin() * x).cumsum(0) + x.prod()
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize(
     "transform",
     [
@@ -152,7 +155,7 @@ POINTWISE = {
 }
 
 
-@pytest.mark.few_daily(4)
+@pytest.mark.few_daily(1)
 @pytest.mark.filterwarnings("ignore:.*new graph")
 @pytest.mark.parametrize("name", POINTWISE)
 def test_second_derivatives_are_those_of_the_cpu(name):

@@ -4,6 +4,7 @@ import subprocess
 
 import pytest
 
+from bazel.pytest_plugin import mostly_nightly
 from test.python import programs
 
 
@@ -150,9 +151,11 @@ thread.join()
     ], done.stderr
 
 
-def test_children_that_are_forked_while_another_thread_records_can_drop_tensors():
+@pytest.mark.parametrize("children", mostly_nightly([20, 100], [20]))
+def test_children_that_are_forked_while_another_thread_records_can_drop_tensors(children: int):
     done = run(
         OP
+        + f"children = {children}"
         + """
 stop = False
 
@@ -163,7 +166,7 @@ def record():
 
 thread = threading.Thread(target=record)
 thread.start()
-for _ in range(100):
+for _ in range(children):
     tensors = [x[i % 2] + 1 for i in range(4)]
     if os.fork() == 0:
         del tensors

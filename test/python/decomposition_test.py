@@ -1,4 +1,4 @@
-"""Ops lowered through PyTorch's decompositions give what torch gives."""
+"""Ops lowered through PyTorch's decompositions: which are, and which are left alone."""
 
 from typing import Any
 
@@ -37,13 +37,6 @@ def run(op_name: str, *args: Any) -> list[np.ndarray] | None:
     return results if found[0] else None
 
 
-def check(op_name: str, *args: Any) -> None:
-    results = run(op_name, *args)
-    assert results is not None
-    for result, wanted in zip(results, flatten(schema(op_name)[0](*args)), strict=True):
-        torch.testing.assert_close(torch.from_numpy(np.array(result)), wanted)
-
-
 def schema(op_name: str) -> tuple[Any, Any]:
     name, _, overload = op_name.removeprefix("aten::").partition(".")
     op = getattr(getattr(torch.ops.aten, name), overload or "default")
@@ -63,29 +56,7 @@ def without_own_lowering(request, monkeypatch):
     monkeypatch.delitem(registry.LOWERINGS, op_name, raising=False)
 
 
-IMAGE = torch.linspace(-2, 3, 2 * 3 * 6 * 6).reshape(2, 3, 6, 6)
 MATRIX = torch.linspace(0.1, 0.9, 32).reshape(4, 8)
-
-
-@pytest.mark.few_daily(3)
-@pytest.mark.parametrize(
-    ("op_name", "args"),
-    [
-        ("aten::logit", (MATRIX, 1e-6)),
-        ("aten::huber_loss", (MATRIX, MATRIX * 3, 1, 0.5)),
-        ("aten::gelu_backward", (MATRIX, MATRIX)),
-        ("aten::native_group_norm", (IMAGE, torch.ones(3), torch.zeros(3), 2, 3, 36, 3, 1e-5)),
-        ("aten::pixel_shuffle", (torch.arange(36.0).reshape(1, 4, 3, 3), 2)),
-        ("aten::channel_shuffle", (IMAGE, 3)),
-        ("aten::affine_grid_generator", (torch.arange(6.0).reshape(1, 2, 3), [1, 1, 4, 4], False)),
-        ("aten::reflection_pad2d", (IMAGE, [1, 2, 2, 1])),
-        ("aten::upsample_bilinear2d", (IMAGE, [9, 7], False, None, None)),
-        ("aten::im2col", (IMAGE, [2, 2], [1, 1], [0, 0], [1, 1])),
-        ("aten::grid_sampler_2d", (IMAGE, torch.rand(2, 3, 3, 2), 0, 0, False)),
-    ],
-)
-def test_a_decomposed_op_gives_what_torch_gives(op_name, args):
-    check(op_name, *args)
 
 
 def test_a_decomposition_that_ends_in_an_op_without_lowering_is_left_alone(monkeypatch):

@@ -81,12 +81,13 @@ def check(fn: Callable, *inputs: torch.Tensor) -> None:
         np.testing.assert_allclose(found, gradient.numpy(), 1e-4, 1e-6)
 
 
-@pytest.mark.few_daily(5)
+@pytest.mark.few_daily(2)
 @pytest.mark.parametrize("name", OF_ONE)
 def test_of_one_operand(name: str):
     check(OF_ONE[name], torch.tensor(SPECIAL))
 
 
+@pytest.mark.few_daily(4)
 @pytest.mark.parametrize("name", OF_TWO)
 def test_of_two_operands(name: str):
     x = torch.tensor(SPECIAL)
@@ -97,6 +98,7 @@ def test_of_a_list_of_operands():
     check(lambda x, y: torch.relu(torch.cat([x, y])), torch.zeros(2), torch.ones(3))
 
 
+@pytest.mark.nightly
 def test_second_derivatives_are_those_of_the_formula():
     by_jax, _ = to_jax(Applied(lambda x: (x**3 + x.relu()).sum()), gradient="jax")
     hessian = jax.hessian(lambda x: by_jax({}, {}, x)[0])(jnp.array([0.0, 2]))

@@ -185,6 +185,7 @@ def test_recurrent_modules_move():
     assert all(parameter.is_jax for parameter in model.parameters())
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("make", [lambda: torch.nn.LSTM(2, 3), lambda: torch.nn.GRU(2, 3)])
 @pytest.mark.parametrize(("source", "target"), [("cpu", "jax"), ("jax", "cpu")])
 def test_a_module_moves_while_its_graph_is_alive(make, source, target):
@@ -336,6 +337,7 @@ if os.fork() != 0:
     programs.run(program, check=True, TORCH_XLA_LITE_COMPILE="repeated")
 
 
+@pytest.mark.nightly
 def test_workers_of_a_data_loader_can_make_cpu_tensors():
     program = """
 import torch, torch_xla_lite
@@ -363,6 +365,7 @@ next(iter(torch.utils.data.DataLoader(data, batch_size=4, num_workers=1)))
     assert "os.fork() was called" not in done.stderr
 
 
+@pytest.mark.nightly
 def test_other_forks_still_warn():
     program = """
 import multiprocessing, torch, torch_xla_lite

@@ -135,6 +135,7 @@ def test_an_operation_that_fails_late_is_named():
 
 
 # A folder of the user may have the name of the package, or of torch.
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("folder", ["project", "torch_xla_lite", "torch"])
 def test_with_ir_debug_the_users_line_is_named_too(tmp_path, folder):
     script = tmp_path / folder / "users_program.py"
@@ -197,6 +198,7 @@ def test_a_graph_that_xla_refuses_names_its_operations_and_leaves_other_tensors_
     assert recorded.endswith(" in users_function.")
 
 
+@pytest.mark.nightly
 def test_an_error_that_only_the_compilers_options_cause_names_an_operation():
     program = """
 import torch, torch_xla_lite
@@ -271,6 +273,7 @@ except RuntimeError as error:
 """
 
 
+@pytest.mark.nightly
 def test_a_kernel_that_fails_is_found_without_a_compilation_of_each_call():
     done = run(ONE_OF_THREE, TORCH_XLA_LITE_COMPILE="first", TORCH_XLA_LITE_COMPILATION_CACHE="0")
     assert done.returncode == 0, done.stderr
@@ -294,6 +297,7 @@ users_function().tolist()
 """
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("debug", ["0", "1"])
 def test_a_kernel_that_fails_while_the_graph_runs_is_named(tmp_path, debug):
     script = tmp_path / "users_program.py"
@@ -321,6 +325,7 @@ grad.tolist()
 """
 
 
+@pytest.mark.nightly
 def test_an_operation_is_not_mistaken_for_one_with_a_longer_name(tmp_path):
     script = tmp_path / "users_program.py"
     script.write_text(FAILING_NAMESAKE)
@@ -368,6 +373,7 @@ def test_a_nested_tensor_of_strided_layout_is_one_clear_error(make):
         make(torch.eye(3, device="jax"))
 
 
+@pytest.mark.nightly
 def test_a_nested_tensor_of_jagged_layout_works():
     x = torch.eye(3, device="jax")
     nested = torch.nested.nested_tensor([x, x[:1]], layout=torch.jagged)

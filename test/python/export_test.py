@@ -151,7 +151,7 @@ SIZED: dict[str, tuple[Callable[[torch.Tensor], Any], tuple[int, ...], tuple[int
 
 
 @pytest.mark.few_daily(1)
-@pytest.mark.parametrize("name", mostly_nightly(SIZED, ["segmentation", "argmax", "inverse"]))
+@pytest.mark.parametrize("name", mostly_nightly(SIZED, ["argmax", "inverse"]))
 def test_sizes_that_vary_are_computed_with(name: str):
     function, shape, dims = SIZED[name]
 
@@ -185,6 +185,7 @@ DATA_DEPENDENT = {
 }
 
 
+@pytest.mark.few_daily(2)
 @pytest.mark.parametrize("name", DATA_DEPENDENT)
 def test_an_operation_whose_size_depends_on_values_is_refused_with_its_line(name: str):
     class Function(nn.Module):
@@ -198,6 +199,7 @@ def test_an_operation_whose_size_depends_on_values_is_refused_with_its_line(name
         exported(Function(), torch.randn(4))
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("name", ["cholesky", "inv", "solve"])
 def test_a_factorisation_that_fails_is_not_finite(name: str):
     class Factor(nn.Module):

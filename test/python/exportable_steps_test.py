@@ -75,6 +75,7 @@ def test_a_training_step_goes_on_as_on_the_device(name: str):
         np.testing.assert_allclose(weights[f"model.{key}"], value.cpu(), 1e-4, 1e-5)
 
 
+@pytest.mark.nightly
 def test_what_a_step_only_reads_is_no_update():
     module = model().eval()
     module[0].requires_grad_(False)

@@ -132,6 +132,7 @@ def random(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
     return torch.randn(*shape, dtype=dtype, generator=generator)
 
 
+@pytest.mark.few_daily(4)
 @pytest.mark.parametrize(
     "dtype",
     [

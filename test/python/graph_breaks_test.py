@@ -44,6 +44,7 @@ def test_a_training_step_is_one_graph():
     assert step(x).item() < first.item()
 
 
+@pytest.mark.few_daily(4)
 @pytest.mark.parametrize("reduce", [torch.max, torch.min, torch.median, torch.nanmedian])
 @pytest.mark.parametrize("values", [[3, 1, 2, 1, 3, 2], [nan, 1, nan], [inf, 1, inf], [-inf, -inf]])
 def test_the_gradient_of_a_reduction_reads_no_value(reduce: Callable, values: list[float]):
@@ -60,6 +61,7 @@ def test_the_gradient_of_a_reduction_reads_no_value(reduce: Callable, values: li
     assert found.tolist() == torch.autograd.grad(expected, x)[0].tolist()
 
 
+@pytest.mark.few_daily(3)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.complex64])
 @pytest.mark.parametrize("shape", [(5,), (3, 4)])
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
@@ -126,6 +128,7 @@ def test_it_says_what_needs_the_value(name: str, op: str):
         torch_xla_lite.compile(lambda x: READS[name](x + 1))(values())
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("name", ["cholesky", "inv", "solve"])
 def test_a_check_of_a_factorisation_names_the_function_without(name: str):
     arguments = [torch.eye(3, device="jax")] * (2 if name == "solve" else 1)

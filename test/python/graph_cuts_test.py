@@ -50,7 +50,7 @@ OPTIMIZERS = {
 }
 
 
-@pytest.mark.few_daily(2)
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_each_step_is_an_execution_and_the_first_graph_serves_all(optimizer):
     width = 5 + list(OPTIMIZERS).index(optimizer)  # no graph of another test
@@ -141,6 +141,7 @@ for count in (60, 600):
 """
 
 
+@pytest.mark.nightly
 def test_more_writes_in_a_loop_are_not_more_graphs():
     found = run(WRITES, TORCH_XLA_LITE_PENDING_LIMIT="20", TORCH_XLA_LITE_COMPILE="first")
     few, many = found[:9], found[9:]
@@ -149,6 +150,7 @@ def test_more_writes_in_a_loop_are_not_more_graphs():
     assert [float(x) for x in many[1:]] == [592, 593, 594, 595, 596, 597, 598, 599]
 
 
+@pytest.mark.nightly
 def test_without_a_limit_only_a_read_runs_the_loop():
     code = LOOP.format(period=3, rounds=40)
     assert run(code, TORCH_XLA_LITE_PENDING_LIMIT="0")[:2] == ["0", "0"]
@@ -202,6 +204,7 @@ def test_a_limit_that_is_no_number_is_refused(value):
 DTYPES = [torch.float32, torch.bfloat16, torch.int64, torch.uint8, torch.complex128, torch.bool]
 
 
+@pytest.mark.few_daily(2)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_a_reference_to_an_old_value_compiles_nothing(dtype):
     state = torch.ones(3, 2, device="jax").to(dtype)

@@ -169,7 +169,7 @@ def on_jax(function: Function, x: torch.Tensor, numbers: list[float]) -> list[to
     return [result.cpu() for result in results]
 
 
-@pytest.mark.few_daily(24)
+@pytest.mark.few_daily(8)
 @dtypes
 @pytest.mark.parametrize("function", ROUNDS_ONCE.values(), ids=ROUNDS_ONCE.keys())
 def test_a_number_keeps_its_digits_until_the_result_is_rounded(function, dtype):
@@ -194,7 +194,7 @@ def accepted(function: Function, x: torch.Tensor) -> list[tuple[float, torch.Ten
     return pairs
 
 
-@pytest.mark.few_daily(19)
+@pytest.mark.few_daily(7)
 @dtypes
 @pytest.mark.parametrize("function", AS_THE_CPU.values(), ids=AS_THE_CPU.keys())
 def test_other_ops_agree_with_the_cpu(function, dtype):

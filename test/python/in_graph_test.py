@@ -175,7 +175,7 @@ def run(function, inputs, step, device):
     return [result.detach().cpu(), *(x.grad.cpu() for x in inputs if x.grad is not None)]
 
 
-@pytest.mark.few_daily(7)
+@pytest.mark.few_daily(2)
 @pytest.mark.parametrize("name", CASES)
 def test_values_are_torchs_and_new_ones_compile_nothing(name):
     function, inputs, steps = CASES[name]
@@ -188,6 +188,7 @@ def test_values_are_torchs_and_new_ones_compile_nothing(name):
     assert debug.metrics()["fallbacks"] == {}
 
 
+@pytest.mark.few_daily(3)
 @pytest.mark.parametrize("ends", [[0, 0, 8], [8, 8, 8], [1, 1, 6], [0, 5, 8]], ids=str)
 @pytest.mark.parametrize("dims", ["rows", "columns", "a sum"])
 def test_grouped_mm_of_any_sizes_of_groups(dims, ends):
@@ -310,6 +311,7 @@ def test_bincount_of_a_pending_value_beyond_minlength_raises():
     assert torch.bincount(pending, minlength=3).tolist() == [0, 0, 1, 0, 0, 0, 1]
 
 
+@pytest.mark.nightly
 def test_ctc_loss_of_what_cannot_be_aligned_is_infinite():
     log_probs = torch.randn(2, 2, 5).log_softmax(-1)
     for zero_infinity in (False, True):
@@ -360,7 +362,7 @@ FACTORIES = {
 }
 
 
-@pytest.mark.few_daily(9)
+@pytest.mark.few_daily(3)
 @pytest.mark.filterwarnings("ignore:torch.range is deprecated")
 @pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.bool], ids=str)

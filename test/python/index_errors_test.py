@@ -56,6 +56,7 @@ OPS = {
 ops = pytest.mark.parametrize("op", OPS.values(), ids=OPS.keys())
 
 
+@pytest.mark.few_daily(12)
 @ops
 @pytest.mark.parametrize("index", [BAD, NEGATIVE], ids=["too large", "negative"])
 def test_reading_the_result_raises(op, index):
@@ -71,6 +72,7 @@ def test_good_indices_give_what_they_give_on_the_cpu(op):
     torch.testing.assert_close(op(X.jax(), GOOD.jax()).cpu(), op(X, GOOD))
 
 
+@pytest.mark.few_daily(4)
 @pytest.mark.parametrize("mode", ["sum", "mean", "max"])
 @pytest.mark.parametrize("offsets", [[1, 2], [0, 4], [0, 2, 1], [0, -1]], ids=str)
 def test_offsets_of_bags_that_are_no_ranges_raise(mode, offsets):
@@ -315,7 +317,7 @@ VALUES = {
 }
 
 
-@pytest.mark.few_daily(12)
+@pytest.mark.few_daily(4)
 @pytest.mark.parametrize("mode", ["first", "repeated"])
 @pytest.mark.parametrize(("op", "message"), VALUES.values(), ids=VALUES.keys())
 def test_values_that_the_cpu_refuses_raise(op, message, mode):
@@ -368,6 +370,7 @@ def test_repeats_that_do_not_have_the_given_sum_raise():
         ).tolist()
 
 
+@pytest.mark.nightly
 def test_distributions_of_good_values_raise_nothing():
     assert tensor(0.0, 1.0).multinomial(2, True).tolist() == [1, 1]
     assert tensor(0.0, 1.0).bernoulli().tolist() == [0, 1]

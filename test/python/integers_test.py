@@ -15,6 +15,7 @@ INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 integers = pytest.mark.parametrize("dtype", INTEGERS, ids=str)
 
 
+@pytest.mark.few_daily(2)
 @integers
 def test_powers_wrap_around(dtype):
     bases = torch.tensor([0, 1, 2, 3, 31, 127, -1, -2, -31]).to(dtype)
@@ -121,6 +122,7 @@ FLOATS_ONLY: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 }
 
 
+@pytest.mark.few_daily(41)
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int32, torch.int64, torch.bool], ids=str)
 @pytest.mark.parametrize("op", FLOATS_ONLY.values(), ids=FLOATS_ONLY.keys())
 def test_what_the_cpu_refuses_is_refused_at_once(op, dtype):
@@ -173,6 +175,7 @@ def number_ops() -> dict[str, Callable[[torch.Tensor, float], torch.Tensor]]:
     }
 
 
+@pytest.mark.few_daily(57)
 @pytest.mark.parametrize("name", number_ops())
 @pytest.mark.parametrize(
     ("dtype", "number"),
@@ -220,6 +223,7 @@ def test_operands_wrap_around(op):
     assert torch.equal(op(x.jax(), 300).cpu(), op(x, 300))
 
 
+@pytest.mark.few_daily(4)
 @pytest.mark.parametrize(
     ("name", "start", "end"),
     [
@@ -246,6 +250,7 @@ DIVISIONS = {
 divisions = pytest.mark.parametrize("op", DIVISIONS.values(), ids=DIVISIONS.keys())
 
 
+@pytest.mark.few_daily(6)
 @divisions
 @integers
 def test_division_by_a_tensor_with_a_zero_raises_when_a_value_is_read(op, dtype):
@@ -254,6 +259,7 @@ def test_division_by_a_tensor_with_a_zero_raises_when_a_value_is_read(op, dtype)
         quotient.tolist()
 
 
+@pytest.mark.few_daily(2)
 @divisions
 def test_division_by_the_number_zero_raises_at_once(op):
     x = VALUES.jax()
@@ -488,6 +494,7 @@ def test_a_divisor_beyond_int64_wraps():
     assert (torch.tensor([1, 0], device="jax") // HUGE).tolist() == [-1, 0]
 
 
+@pytest.mark.few_daily(3)
 @pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int32, torch.int64], ids=str)
 @pytest.mark.parametrize("op", [torch.gcd, torch.lcm])
 def test_common_divisors_and_multiples_of_extreme_integers(op, dtype):

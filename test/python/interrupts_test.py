@@ -111,6 +111,7 @@ print(state.tolist())
     assert done.stdout.splitlines() == ["interrupted", "[1.0, 1.0]"]
 
 
+@pytest.mark.nightly
 def test_lack_of_memory_is_one_error_of_a_sync_and_the_tensors_stay():
     program = (
         WRAPPED
@@ -249,7 +250,7 @@ print(torch_xla_lite.debug.metrics()["compiles"], traced)
 # --- shape inference ------------------------------------------------------------------------------
 
 
-@pytest.mark.few_daily(1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("error", ["KeyboardInterrupt", "MemoryError"])
 def test_an_interrupt_while_shapes_are_inferred_is_not_remembered(error):
     program = f"""

@@ -33,6 +33,7 @@ def affine(parameters: dict, x: jax.Array, *, scale: float) -> dict:
     return {"out": scale * (x @ parameters["w"] + parameters["b"]), "size": (x.size, None)}
 
 
+@pytest.mark.few_daily(1)
 @DEVICES
 def test_tensors_are_arrays_in_pytrees_and_the_rest_is_static(device: str):
     w, b = torch.ones(4, 2, device=device), torch.arange(2.0).to(device)
@@ -167,6 +168,7 @@ def test_a_captured_tensor_is_refused():
         call_jax(lambda x: x * factor, values())
 
 
+@pytest.mark.few_daily(1)
 @DEVICES
 def test_typed_random_keys_go_in_and_their_data_comes_out(device: str):
     key = jax.random.key(3)
@@ -187,6 +189,7 @@ def of_jax(function: Callable, x: torch.Tensor, order: int) -> float:
     return float(function(x.item()))
 
 
+@pytest.mark.few_daily(1)
 @DEVICES
 def test_gradients_and_gradients_of_gradients_are_those_of_jax(device: str):
     def function(v: jax.Array) -> jax.Array:
@@ -289,7 +292,7 @@ TRANSFORMS = {
 }
 
 
-@pytest.mark.few_daily(4)
+@pytest.mark.few_daily(1)
 @DEVICES
 @pytest.mark.parametrize("name", TRANSFORMS)
 def test_a_transform_of_torch(device: str, name: str):
@@ -319,6 +322,7 @@ class Layer(torch.nn.Module):
         return call_jax(jnp.matmul, x + 1, self.w)
 
 
+@pytest.mark.few_daily(1)
 @DEVICES
 def test_an_exported_module_has_gradients_too(device: str):
     exported = torch.export.export(Layer().to(device), (values(device),)).module()

@@ -22,6 +22,7 @@ def check(result, expected):
     assert torch.equal(result.cpu(), expected)
 
 
+@pytest.mark.few_daily(4)
 @pytest.mark.parametrize(
     "convert",
     [

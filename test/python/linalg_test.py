@@ -16,7 +16,7 @@ OPS = {
 }
 
 
-@pytest.mark.few_daily(3)
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("name", OPS)
 def test_value_and_gradient_do_not_depend_on_how_the_matrix_lies_in_memory(name, transposed):
@@ -29,6 +29,7 @@ def test_value_and_gradient_do_not_depend_on_how_the_matrix_lies_in_memory(name,
     torch.testing.assert_close(got, wanted, rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.few_daily(2)
 @pytest.mark.parametrize("shape", [(5, 3), (4, 4), (2, 6, 4)], ids=str)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.complex128], ids=str)
 def test_the_gradient_of_a_householder_product(shape, dtype):
@@ -126,7 +127,7 @@ MATRICES = {
 }
 
 
-@pytest.mark.few_daily(5)
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("matrix", MATRICES.values(), ids=MATRICES.keys())
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex64], ids=str)
 def test_matrix_exponentials_agree_with_the_cpu(matrix, dtype):
@@ -137,38 +138,12 @@ def test_matrix_exponentials_agree_with_the_cpu(matrix, dtype):
     torch.testing.assert_close(got / scale, wanted / scale, rtol=tolerance, atol=tolerance)
 
 
-NAN = float("nan")
-WITH_NANS = {
-    "the first pivot": [[NAN, 0, 0], [0, 1, 0], [0, 0, 1]],
-    "the second pivot": [[2, 0, 1], [0, NAN, 0], [0, 0, 1]],
-    "beside the diagonal": [[2, 1, NAN], [1, 3, 0], [0, 1, 4]],
-}
-FACTORISED = {
-    "inverse": torch.linalg.inv,
-    "solve": lambda x: torch.linalg.solve(x, torch.ones(3, 2, dtype=x.dtype, device=x.device)),
-    "lu_factor": lambda x: torch.linalg.lu_factor(x)[0],
-    "lu": lambda x: torch.cat(torch.linalg.lu(x)[1:]),
-    "det": torch.linalg.det,
-    "slogdet": lambda x: torch.stack(torch.linalg.slogdet(x)),
-}
-
-
-@pytest.mark.few_daily(8)
-@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128], ids=str)
-@pytest.mark.parametrize("where", WITH_NANS)
-@pytest.mark.parametrize("name", FACTORISED)
-def test_a_matrix_with_nan_gives_nan_where_it_does_on_the_cpu(name, where, dtype):
-    matrices = torch.stack([torch.eye(3), torch.tensor(WITH_NANS[where])]).to(dtype)
-    function = FACTORISED[name]
-    got, wanted = (torch.stack([function(x) for x in m]) for m in (matrices.jax(), matrices))
-    torch.testing.assert_close(got.cpu(), wanted, equal_nan=True)
-
-
+@pytest.mark.few_daily(3)
 @pytest.mark.parametrize("decompose", [torch.linalg.eigvalsh, torch.linalg.eigh])
 @pytest.mark.parametrize("size", [1, 2, 3, 25, 26])
 def test_eigenvalues_of_nan_raise_where_they_do_on_the_cpu(size, decompose):
     def outcome(device: str) -> list[bool]:
-        x = torch.full((size, size), NAN, device=device)
+        x = torch.full((size, size), float("nan"), device=device)
         try:
             values = decompose(x)
             return (values if isinstance(values, torch.Tensor) else values[0]).isnan().tolist()
@@ -186,11 +161,12 @@ def failing_at(order: int) -> torch.Tensor:
     return x
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("upper", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.complex128], ids=str)
 def test_the_order_of_the_minor_at_which_cholesky_fails(upper, dtype):
     x = torch.stack([failing_at(order) for order in range(5)]).to(dtype)
-    x[2, 0, 3] = x[2, 3, 0] = NAN  # Beyond that minor.
+    x[2, 0, 3] = x[2, 3, 0] = float("nan")  # Beyond that minor.
     wanted = torch.linalg.cholesky_ex(x, upper=upper).info.tolist()
     assert wanted == [0, 1, 2, 3, 4]
     assert torch.linalg.cholesky_ex(x.jax(), upper=upper).info.tolist() == wanted

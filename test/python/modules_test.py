@@ -93,7 +93,7 @@ def results(module: nn.Module, inputs: list[torch.Tensor], train: bool) -> list[
     return [output.detach(), *(p.grad for p in module.parameters() if p.grad is not None)]
 
 
-@pytest.mark.few_daily(5)
+@pytest.mark.few_daily(2)
 @pytest.mark.parametrize("train", [True, False], ids=["train", "eval"])
 @pytest.mark.parametrize("name", MODULES)
 def test_a_module_agrees_with_the_cpu_and_nothing_falls_back(name, train):

@@ -65,6 +65,7 @@ def compilations(function: Callable[[], Any]) -> int:
     return metrics["compiles"] + metrics["loads"]
 
 
+@pytest.mark.few_daily(4)
 @pytest.mark.parametrize("name", OPS)
 def test_a_new_shape_of_each_kind_compiles_nothing(name: str):
     compilations(lambda: OPS[name](5))

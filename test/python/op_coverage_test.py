@@ -35,6 +35,7 @@ def test_a_part_of_the_database_agrees(kind: tuple[str, str], database: dict) ->
     assert any(result.status == "agrees" for result in results)
 
 
+@pytest.mark.nightly
 def test_results_of_random_ops_are_not_compared(database: dict) -> None:
     for op in ("rand_like", "nn_functional_dropout", "bernoulli"):
         job = Job(op, "forward", "float32")

@@ -74,7 +74,7 @@ def interpreting() -> Iterator[None]:
     _XLAC.set_compile_when("first")
 
 
-@pytest.mark.few_daily(9)
+@pytest.mark.few_daily(4)
 @pytest.mark.parametrize(("info", "implementation"), CASES)
 def test_each_setting_trains_as_on_the_cpu(
     info: OptimizerInfo, implementation: str, interpreting: None
@@ -83,7 +83,7 @@ def test_each_setting_trains_as_on_the_cpu(
         _check(info, implementation, case.kwargs)
 
 
-@pytest.mark.few_daily(9)
+@pytest.mark.few_daily(3)
 @pytest.mark.parametrize(("info", "implementation"), CASES)
 def test_a_compiled_step_with_a_tensor_as_learning_rate(info: OptimizerInfo, implementation: str):
     for case in info.optim_inputs_func(device="cpu"):

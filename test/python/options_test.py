@@ -113,6 +113,7 @@ COMPRESSED = (torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse
 LAYOUTS = (torch.sparse_coo, *COMPRESSED, torch._mkldnn)
 
 
+@pytest.mark.few_daily(72)
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
 @pytest.mark.parametrize("schema", CALLS, ids=_name)
 def test_other_layouts_are_refused(schema: torch.FunctionSchema, layout: torch.layout):

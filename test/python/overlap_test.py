@@ -96,7 +96,7 @@ def outcome(device: str, write: Write, parts: Callable) -> tuple[bool, list[floa
 ALL = {**ELEMENTWISE, **MOVING, **OTHERS}
 
 
-@pytest.mark.few_daily(40)
+@pytest.mark.few_daily(13)
 @pytest.mark.parametrize("parts", [*PARTLY.values(), *WHOLE.values()], ids=[*PARTLY, *WHOLE])
 @pytest.mark.parametrize("write", ALL.values(), ids=ALL)
 def test_a_write_to_what_is_read_is_refused_as_on_the_cpu(write, parts):
@@ -106,7 +106,7 @@ def test_a_write_to_what_is_read_is_refused_as_on_the_cpu(write, parts):
         assert ours == expected
 
 
-@pytest.mark.few_daily(30)
+@pytest.mark.few_daily(10)
 @pytest.mark.parametrize("parts", APART.values(), ids=APART)
 @pytest.mark.parametrize("write", ALL.values(), ids=ALL)
 def test_a_write_beside_what_is_read_is_not_refused(write, parts):
@@ -221,6 +221,7 @@ LISTS: dict[str, Callable[[torch.Tensor, torch.Tensor, torch.Tensor], object]] =
 }
 
 
+@pytest.mark.few_daily(4)
 @pytest.mark.parametrize("write", LISTS.values(), ids=LISTS)
 def test_lists_of_tensors_that_share_memory_are_written_item_by_item(write):
     def results(device: str) -> list[torch.Tensor]:
@@ -252,6 +253,7 @@ REFUSED_LISTS: dict[str, Write] = {
 }
 
 
+@pytest.mark.few_daily(12)
 @pytest.mark.parametrize("parts", [*PARTLY.values(), *WHOLE.values()], ids=[*PARTLY, *WHOLE])
 @pytest.mark.parametrize("write", REFUSED_LISTS.values(), ids=REFUSED_LISTS)
 def test_an_item_is_not_written_where_its_operand_shares_part_of_it(write, parts):

@@ -45,7 +45,7 @@ WRITES: dict[str, Callable[[torch.Tensor, Callable[[torch.Tensor], torch.Tensor]
 }
 
 
-@pytest.mark.few_daily(6)
+@pytest.mark.few_daily(3)
 @pytest.mark.parametrize("also_used", [False, True], ids=["", "used again"])
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES.keys())
 def test_a_write_reads_what_was_there_before(write, also_used):

@@ -12,7 +12,7 @@ from torch_xla_lite import _XLAC
 from torch_xla_lite.compiler import past_costs
 from torch_xla_lite.startup import caches
 
-# Runs one graph until that has cost two fifths of its compilation by the model of costs, or until
+# Runs one graph until that has cost three fifths of its compilation by the model of costs, or until
 # it is compiled. Prints the part of that cost, and how many graphs were compiled and loaded.
 PROGRAM = """
 import json
@@ -28,7 +28,7 @@ while True:
     (w @ w @ w @ w).sum().item()
     spent, earlier = account()
     programs = debug.metrics()["compiles"], debug.metrics()["loads"]
-    if spent - earlier >= 0.4 or any(programs):
+    if spent - earlier >= 0.6 or any(programs):
         break
 print(json.dumps([spent, *programs]))
 """
@@ -50,16 +50,16 @@ def variables(cache: Path) -> dict[str, str]:
 
 
 def test_a_graph_is_compiled_by_the_sum_of_all_processes(tmp_path: Path):
-    seen = [run(tmp_path) for _ in range(4)]
+    seen = [run(tmp_path) for _ in range(3)]
     shares = [share for share, *_ in seen]
-    assert shares[:2] == [pytest.approx(0.4, abs=0.04), pytest.approx(0.8, abs=0.08)]
-    assert shares[2] == shares[3] >= 1
-    assert [row[1:] for row in seen] == [(0, 0), (0, 0), (1, 0), (0, 1)]
+    assert shares[0] == pytest.approx(0.6, abs=0.06)
+    assert shares[1] == shares[2] >= 1
+    assert [row[1:] for row in seen] == [(0, 0), (1, 0), (0, 1)]
 
 
 def test_without_the_cache_nothing_is_kept(tmp_path: Path):
     for _ in range(2):
-        assert run(tmp_path, TORCH_XLA_LITE_COMPILATION_CACHE="0")[0] < 0.5
+        assert run(tmp_path, TORCH_XLA_LITE_COMPILATION_CACHE="0")[0] < 0.7
     assert not (tmp_path / "torch_xla_lite").exists()
 
 

@@ -74,7 +74,7 @@ DAILY = """add sub mul div_no_rounding_mode pow exp sigmoid where sum mean amax 
     softmax nn_functional_gelu nn_functional_linear nn_functional_layer_norm cat index_select"""
 
 
-@pytest.mark.few_daily(2)
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", DAILY.split())
 def test_an_op_gives_the_bits_of_its_first_run(name: str):
     op = database.ops()[name]

@@ -45,6 +45,7 @@ def test_another_torch_is_an_error_that_ends_in_the_command(tmp_path):
     )
 
 
+@pytest.mark.nightly
 def test_a_torch_that_no_build_takes_is_named_as_the_build_names_it(tmp_path):
     change(copy_of_the_package(tmp_path), "TORCH_VERSION", "2.0.0")
     (tmp_path / "pyproject.toml").write_text('dependencies = ["jax>=0.1", "torch>=2.0,<2.2"]')
@@ -69,6 +70,7 @@ def test_another_build_of_the_same_torch_is_no_error(tmp_path):
     assert "fine" in import_it(tmp_path, "import torch_xla_lite; raise SystemExit('fine')")
 
 
+@pytest.mark.nightly
 def test_another_torch_beside_a_wheel_asks_for_another_wheel_and_not_another_torch(tmp_path):
     change(copy_of_the_package(tmp_path, checkout=False), "TORCH_VERSION", "2.12.1")
     message = import_it(tmp_path)

@@ -55,6 +55,7 @@ def assert_same(on_cpu, on_jax):
     torch.testing.assert_close(on_jax, torch.utils._pytree.tree_leaves(on_cpu), rtol=1e-4, atol=0)
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("observer", OBSERVERS)
 def test_an_observer_chooses_the_parameters_of_the_cpu(observer):
     def run(module, batches):
@@ -65,6 +66,7 @@ def test_an_observer_chooses_the_parameters_of_the_cpu(observer):
     assert_same(*on_both(observer, run))
 
 
+@pytest.mark.few_daily(2)
 @pytest.mark.parametrize("name", FAKE_QUANTIZERS)
 def test_fake_quantization_is_that_of_the_cpu(name):
     def run(module, batches):
@@ -106,6 +108,7 @@ def prepared(engine):
     return quantization.prepare_qat(module)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("engine", ["x86", pytest.param("qnnpack", marks=pytest.mark.nightly)])
 def test_the_default_recipe_trains_and_converts_as_on_the_cpu(engine, monkeypatch):
     monkeypatch.setattr(torch.backends.quantized, "engine", engine)

@@ -25,7 +25,7 @@ def test_another_seed_gives_other_numbers():
     assert draw() != first
 
 
-@pytest.mark.few_daily(1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("generator", ["rbg", "threefry2x32"])
 @pytest.mark.parametrize("is_partitionable", [True, False])
 def test_what_draws_nothing_is_interpreted_whatever_generator_jax_has(generator, is_partitionable):
@@ -133,41 +133,12 @@ def test_fork_rng_restores_the_state():
     assert draw() == first
 
 
-def test_rand_is_uniform():
-    torch.manual_seed(0)
-    drawn = torch.rand(20000, device="jax")
-    assert drawn.min().item() >= 0
-    assert drawn.max().item() < 1
-    assert drawn.mean().item() == pytest.approx(0.5, abs=0.01)
-    assert drawn.var().item() == pytest.approx(1 / 12, abs=0.005)
-
-
-def test_randn_is_normal():
-    torch.manual_seed(0)
-    drawn = torch.randn(20000, device="jax")
-    assert drawn.mean().item() == pytest.approx(0, abs=0.03)
-    assert drawn.std().item() == pytest.approx(1, abs=0.03)
-
-
-def test_randint_covers_its_range():
-    assert set(torch.randint(3, 6, (200,), device="jax").tolist()) == {3, 4, 5}
-
-
-def test_randperm_is_a_permutation():
-    assert sorted(torch.randperm(50, device="jax").tolist()) == list(range(50))
-
-
-def test_bernoulli_has_its_share():
-    torch.manual_seed(0)
-    drawn = torch.full((10000,), 0.3, device="jax").bernoulli()
-    assert drawn.mean().item() == pytest.approx(0.3, abs=0.02)
-
-
 def test_multinomial_draws_each_category_once():
     weights = torch.tensor([[1.0, 1.0, 0.0, 1.0]], device="jax")
     assert sorted(torch.multinomial(weights, 3)[0].tolist()) == [0, 1, 3]
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize(("rows", "count"), [(1, 20000), (20000, 1)])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
 def test_multinomial_draws_by_weight(dtype, rows, count):
@@ -184,6 +155,7 @@ def test_multinomial_fills_a_tensor():
     assert sorted(out.tolist()) == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_dirichlet_gives_shares(dtype):
     torch.manual_seed(0)
@@ -201,13 +173,6 @@ def test_in_place_drawing_goes_through_views():
     assert all(1 <= value < 2 for value in base[1].tolist())
 
 
-def test_dropout_zeroes_its_share_and_scales_the_rest():
-    torch.manual_seed(0)
-    result = torch.nn.functional.dropout(torch.ones(10000, device="jax"), 0.25)
-    assert sorted(set(result.tolist())) == pytest.approx([0, 4 / 3])
-    assert (result == 0).float().mean().item() == pytest.approx(0.25, abs=0.02)
-
-
 def test_dropout_passes_gradients_where_it_passes_values():
     x = torch.ones(100, device="jax", requires_grad=True)
     y = torch.nn.functional.dropout(x, 0.5)
@@ -215,6 +180,7 @@ def test_dropout_passes_gradients_where_it_passes_values():
     assert x.grad.tolist() == y.tolist()
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize(
     "initialise",
     [torch.nn.init.kaiming_uniform_, torch.nn.init.xavier_normal_, torch.nn.init.trunc_normal_],
@@ -225,6 +191,7 @@ def test_initialisers_fill_the_tensor(initialise):
     assert weight.std().item() > 0.01
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("draw", [torch._standard_gamma, torch._sample_dirichlet])
 def test_samples_of_small_concentrations_are_not_zero(draw, dtype):
@@ -234,6 +201,7 @@ def test_samples_of_small_concentrations_are_not_zero(draw, dtype):
     assert samples.min().item() == torch.finfo(dtype).tiny
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("size", [0, 3, 5])
 def test_an_out_of_any_size_draws_once(size):
     chance = torch.full((3,), 0.5, device="jax")

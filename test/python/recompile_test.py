@@ -51,6 +51,7 @@ def test_writing_at_another_place():
     assert x[:4].tolist() == [0, 1, 2, 3]
 
 
+@pytest.mark.few_daily(2)
 @pytest.mark.parametrize("numbers", [(0, 1, 7), (0.0, 1.5, -0.0), (False, True, False)])
 @pytest.mark.parametrize("like", [False, True])
 def test_full_of_zeros_and_then_of_another_number(numbers, like):
@@ -75,6 +76,7 @@ def test_an_exponent_that_is_an_integer():
     assert compiles_of(lambda i: (x ** (3 + i)).sum().item(), steps=10) == 0
 
 
+@pytest.mark.few_daily(3)
 @pytest.mark.parametrize("exponent", [-2, -1, -0.5, 0, 0.5, 1, 2, 3, 4])
 def test_a_common_exponent_needs_no_power(exponent, monkeypatch):
     monkeypatch.setattr(compilation_cache, "key", lambda description: None)
@@ -84,6 +86,7 @@ def test_a_common_exponent_needs_no_power(exponent, monkeypatch):
         torch.testing.assert_close(powers.cpu(), x**exponent, equal_nan=True)
 
 
+@pytest.mark.few_daily(3)
 @pytest.mark.parametrize(
     "operation",
     [
@@ -103,6 +106,7 @@ def test_another_scalar(operation):
     assert compiles_of(lambda i: operation(x, 3.5 + i).sum().item()) == 0
 
 
+@pytest.mark.few_daily(2)
 @pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW])
 @pytest.mark.parametrize("foreach", [False, True], ids=["loop", "foreach"])
 def test_a_learning_rate_that_changes_each_step(optimizer, foreach):
@@ -122,6 +126,7 @@ def test_a_learning_rate_that_changes_each_step(optimizer, foreach):
     assert compiles_of(step) == 0
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW])
 def test_a_learning_rate_of_a_fused_optimizer_that_changes_each_step(optimizer):
     weight = torch.nn.Parameter(torch.ones(3, device="jax"))
@@ -140,6 +145,7 @@ def test_a_learning_rate_of_a_fused_optimizer_that_changes_each_step(optimizer):
     torch.testing.assert_close(weight.detach().cpu(), reference.detach())
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize(
     "optimizer",
     [

@@ -72,7 +72,7 @@ def interpreted(request):
 
 
 # By day each layer in its simplest form, and with all that can be added to it.
-@pytest.mark.few_daily(4)
+@pytest.mark.few_daily(2)
 @pytest.mark.parametrize(
     "form",
     mostly_nightly(
@@ -121,7 +121,7 @@ def test_other_lengths_of_the_same_shapes_compile_nothing():
     assert debug.metrics()["compiles"] == 0
 
 
-@pytest.mark.few_daily(1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", mostly_nightly(LAYERS, ("lstm", "gru")))
 def test_a_gradient_has_a_gradient(name):
     def penalty(device):
@@ -135,7 +135,7 @@ def test_a_gradient_has_a_gradient(name):
     torch.testing.assert_close(penalty("jax"), penalty("cpu"), rtol=1e-3, atol=1e-5)
 
 
-@pytest.mark.few_daily(4)
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("name", ["lstm", "gru", "rnn-tanh"])
 def test_dtypes(name, dtype, interpreted):
@@ -148,6 +148,7 @@ def test_dtypes(name, dtype, interpreted):
     torch.testing.assert_close(found.cpu().double(), expected, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("name", mostly_nightly(LAYERS, ("lstm", "rnn-tanh")))
 def test_autocast(name):
     module = layer(name, num_layers=2).to("jax")
@@ -177,6 +178,7 @@ def test_without_gradients():
         assert torch.equal(module(x)[0].cpu(), expected)
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize(
     "transform",
     [torch.func.grad, torch.func.jacfwd, torch.func.hessian],

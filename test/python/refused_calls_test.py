@@ -54,6 +54,7 @@ MIXED = {
 }
 
 
+@pytest.mark.few_daily(37)
 @pytest.mark.parametrize("dtypes", DTYPES, ids=str)
 @pytest.mark.parametrize("op", MIXED.values(), ids=MIXED.keys())
 def test_tensors_of_two_dtypes_raise(op, dtypes):
@@ -248,6 +249,7 @@ WRONG = {
 }
 
 
+@pytest.mark.few_daily(55)
 @pytest.mark.parametrize("op", WRONG.values(), ids=WRONG.keys())
 def test_arguments_without_a_meaning_raise(op):
     with pytest.raises((RuntimeError, IndexError)) as wanted:
@@ -378,6 +380,7 @@ def test_a_view_in_place_has_another_shape():
     assert x.unsqueeze_(0).shape == (1, 3, 2)
 
 
+@pytest.mark.few_daily(21)
 @pytest.mark.parametrize("sizes", [((1,), (2, 3)), ((3,), (1, 3)), ((1,), (0,)), ((2, 1), (2, 3))])
 @pytest.mark.parametrize("is_view", [False, True])
 @pytest.mark.parametrize(
@@ -417,6 +420,7 @@ REFUSED_CONVOLUTIONS = {
 }
 
 
+@pytest.mark.few_daily(31)
 @pytest.mark.parametrize("dims", [1, 2, 3])
 @pytest.mark.parametrize("name", ["conv", "conv_transpose"])
 @pytest.mark.parametrize("refused", REFUSED_CONVOLUTIONS.values(), ids=REFUSED_CONVOLUTIONS.keys())

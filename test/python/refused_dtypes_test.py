@@ -87,6 +87,7 @@ def compiled(function: Callable[[], torch.Tensor]) -> torch.Tensor:
         _XLAC.set_compile_when(before)
 
 
+@pytest.mark.few_daily(4)
 @pytest.mark.parametrize("name", IN_WIDER)
 def test_a_new_shape_compiles_nothing(name: str):
     for size in (10, 11, 12):

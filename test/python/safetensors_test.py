@@ -75,6 +75,7 @@ def test_accelerate_divides_a_model_between_the_device_and_others():
     assert accelerate.infer_auto_device_map(model, {"jax": "1GB"}) == {"": "jax"}
 
 
+@pytest.mark.nightly
 def test_an_adapter_of_peft_is_loaded_to_the_device(tmp_path: Path):
     peft = libraries.require("peft")
     adapted = peft.get_peft_model(pair(), peft.LoraConfig(target_modules=["0"], r=2))

@@ -47,7 +47,7 @@ def lengths_of_segments(draw: st.DrawFn) -> torch.Tensor:
     return torch.tensor(lengths, dtype=draw(st.sampled_from([torch.int32, torch.int64])))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     lengths_of_segments(),
     st.sampled_from([(), (1,), (3,), (2, 9), (1025,), (0,)]),
@@ -62,12 +62,14 @@ def test_segments_are_reduced_as_on_the_cpu(lengths, shape, reduce, dtype, initi
     check(data, reduce, lengths=lengths, initial=initial)
 
 
+@pytest.mark.few_daily(1)
 @each_reduction
 def test_halves_are_added_up_in_float32(reduce):
     data = torch.rand(3000, 2).half()
     check(data, reduce, lengths=torch.tensor([2999, 1]))
 
 
+@pytest.mark.few_daily(1)
 @each_reduction
 def test_segments_may_be_given_by_their_offsets(reduce):
     check(torch.randn(8, 3), reduce, offsets=torch.tensor([0, 3, 3, 8]))
@@ -79,6 +81,7 @@ def test_rows_outside_of_all_offsets_have_no_gradient():
     assert gradient.tolist() == [0, 0, 0, 0, 1, 0, 0, 0]
 
 
+@pytest.mark.few_daily(1)
 @each_reduction
 def test_nan_wins(reduce):
     check(torch.tensor([1, float("nan"), 3, 4, 4, -1]), reduce, lengths=torch.tensor([3, 3]))

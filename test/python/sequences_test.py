@@ -26,7 +26,7 @@ def trained(make, place, batch_first, lengths):
     return [padded.detach().cpu(), inputs.grad.cpu(), *gradients]
 
 
-@pytest.mark.few_daily(1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("batch_first", [False, True])
 @pytest.mark.parametrize("make", CELLS, ids=lambda cell: cell.__name__)
 def test_packed_sequences_train_like_on_the_cpu(make, batch_first):

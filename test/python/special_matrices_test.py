@@ -105,6 +105,7 @@ def _check(name: str, matrix: Matrix, got: list[Matrix] | type, expected: list[M
             assert _is_finite([ours]) == _is_finite([wanted])
 
 
+@pytest.mark.few_daily(116)
 @pytest.mark.parametrize("matrix", MATRICES)
 @pytest.mark.parametrize("name", VALUES | VECTORS)
 @pytest.mark.parametrize("when", ["repeated", pytest.param("first", marks=pytest.mark.nightly)])

@@ -72,7 +72,7 @@ def compare(name: str, dtype: torch.dtype) -> tuple[int, list[str]]:
     return count, differences
 
 
-@pytest.mark.few_daily(2)
+@pytest.mark.nightly
 @pytest.mark.parametrize("dtype", database.VALUES, ids=str)
 @pytest.mark.parametrize("name", DAILY)
 def test_an_op_gives_one_answer(name: str, dtype: torch.dtype):
@@ -112,6 +112,7 @@ def answers(function: Callable[[], torch.Tensor]) -> list[torch.Tensor]:
 INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.uint16)
 
 
+@pytest.mark.few_daily(7)
 @pytest.mark.parametrize("to", (*INTEGERS, torch.uint64), ids=str)
 @pytest.mark.parametrize(
     "dtype", (torch.float16, torch.bfloat16, torch.float32, torch.float64), ids=str

@@ -99,6 +99,7 @@ def test_the_state_of_a_list_of_layers_is_loaded():
     stacked.load_state_dict(stacked.state_dict())
 
 
+@pytest.mark.nightly
 def test_each_layer_draws_numbers_of_its_own():
     stacked = StackedLayers([nn.Dropout(0.5) for _ in range(3)]).to("jax")
     x = torch.ones(64, 64, device="jax")

@@ -44,6 +44,7 @@ OPS = {
 LABELS = torch.tensor([[0, 1, -1, -1]] * 3)
 
 
+@pytest.mark.few_daily(3)
 @pytest.mark.parametrize("case", OPS.values(), ids=OPS.keys())
 def test_an_op_without_a_lowering_goes_through_the_host(gpu, case):
     op, x, *rest = case
@@ -103,7 +104,7 @@ PRODUCTS = {
 }
 
 
-@pytest.mark.few_daily(2)
+@pytest.mark.nightly
 @pytest.mark.parametrize("function", PRODUCTS.values(), ids=PRODUCTS.keys())
 def test_so_do_all_products_of_its_programs(gpu, monkeypatch: pytest.MonkeyPatch, function):
     texts = []
@@ -217,6 +218,7 @@ def test_a_cpu_needs_no_precision():
     assert precisions(np.float32) == {None}
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("is_causal", [False, True])
 def test_attention_of_16_bit_numbers_is_one_kernel(gpu, monkeypatch, is_causal):
     """cuDNN's, which has no code for a CPU: jax's own form has the same meaning."""

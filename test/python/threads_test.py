@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
 import torch
 
 import torch_xla_lite
@@ -36,6 +37,7 @@ def test_one_thread_runs_while_others_record():
     assert in_threads(work) == [0.0, 100.0, 100.0, 100.0]
 
 
+@pytest.mark.nightly
 def test_threads_train_models_of_their_own():
     def work(index):
         model = torch.nn.Linear(4, 1)

@@ -70,6 +70,7 @@ def test_the_gradient_is_the_one_that_torch_records():
         np.testing.assert_allclose(found[name], parameter.grad.numpy(), rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.nightly
 def test_modes_are_those_at_the_call():
     module = images()
     fn, state = to_jax(module)
@@ -105,6 +106,7 @@ def test_a_transform_of_jax(name: str, gradient: str):
     np.testing.assert_allclose(transform(found, x), transform(expected, x), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.nightly
 def test_with_the_gradient_of_jax_there_are_second_derivatives():
     fn, state = to_jax(perceptron(), gradient="jax")
     gradient = jax.grad(lambda x: fn(state["params"], {}, x)[0].sum())
@@ -325,7 +327,7 @@ RULES = {
 }  # fmt: skip
 
 
-@pytest.mark.few_daily(2)
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("name", RULES)
 def test_jax_differentiates_what_has_a_rule(name: str):
     class Applied(nn.Module):
@@ -356,6 +358,7 @@ FORMULAS = {
 }
 
 
+@pytest.mark.few_daily(3)
 @pytest.mark.parametrize("name", FORMULAS)
 def test_derivatives_by_jax_are_those_of_the_formula_that_is_meant(name: str):
     class Applied(nn.Module):

@@ -160,63 +160,6 @@ def run_with(argument, program):
     return run(f"import sys; sys.argv[1:] = [{argument!r}]\n{program}", PYTHONPATH=path)
 
 
-@pytest.mark.nightly
-def test_accelerate_trains_on_the_device_of_its_variable():
-    libraries.require("accelerate")
-    program = """
-import torch, torch_xla_lite
-from accelerate import Accelerator
-accelerator = Accelerator(mixed_precision="no")
-model = torch.nn.Linear(3, 1)
-optimizer = torch.optim.Adam(model.parameters())
-data = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.ones(8, 3)), batch_size=4)
-model, optimizer, data = accelerator.prepare(model, optimizer, data)
-for (batch,) in data:
-    with accelerator.accumulate(model):
-        accelerator.backward(model(batch).square().mean())
-        accelerator.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        optimizer.zero_grad()
-print(accelerator.device, batch.device, model.weight.device)
-"""
-    assert run(program, ACCELERATE_TORCH_DEVICE="jax").split() == ["jax", "jax:0", "jax:0"]
-
-
-@pytest.mark.nightly
-def test_the_trainer_of_transformers_trains_on_the_device_of_the_variable(tmp_path):
-    libraries.require("accelerate")
-    libraries.require("transformers")
-    program = """
-import sys, torch, torch_xla_lite
-import libraries
-libraries.require("transformers")
-from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
-model = GPT2LMHeadModel(GPT2Config(
-    n_layer=1, n_head=2, n_embd=8, vocab_size=32, n_positions=16, bos_token_id=0, eos_token_id=0))
-tokens = torch.arange(8) % 32
-data = [{"input_ids": tokens, "labels": tokens}] * 8
-arguments = TrainingArguments(
-    sys.argv[1], max_steps=2, per_device_train_batch_size=4, save_steps=2, report_to=[],
-    disable_tqdm=True)
-trainer = Trainer(model, arguments, train_dataset=data)
-trainer.train()
-print("\\n", trainer.args.device, model.device)
-resumed = Trainer(model, TrainingArguments(
-    sys.argv[1], max_steps=3, per_device_train_batch_size=4, report_to=[], disable_tqdm=True),
-    train_dataset=data)
-resumed.train(resume_from_checkpoint=True)
-print("\\n", resumed.state.global_step)
-"""
-    program = f"import sys; sys.argv[1:] = [{str(tmp_path)!r}]\n{program}"
-    variables = {
-        "ACCELERATE_TORCH_DEVICE": "jax",
-        "PYTHONPATH": f"{os.environ.get('PYTHONPATH', '')}:{Path(libraries.__file__).parent}",
-    }
-    lines = [line.strip() for line in run(program, **variables).splitlines()]
-    assert "jax jax:0" in lines
-    assert lines[-1] == "3"
-
-
 MIXED_LOOP = """
 import os, sys
 for device in ("jax", "cpu"):

@@ -69,7 +69,7 @@ def train(
 # In float64, because training is not continuous: where two elements of a pooling window are equal
 # but for a rounding error of float32, the gradient of one processor goes to another element than
 # that of the next one, and Adam divides a gradient that is all rounding error by its size.
-@pytest.mark.few_daily(2)
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize(("case", "optimizer", "foreach"), CELLS)
 def test_training_agrees_with_the_cpu(case, optimizer, foreach):
     optimizer = OPTIMIZERS[optimizer]
@@ -95,6 +95,7 @@ def test_training_agrees_with_the_cpu(case, optimizer, foreach):
         )
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("case", mostly_nightly(MODELS, MODELS[:1]), ids=lambda case: case.name)
 def test_training_in_float32_goes_where_it_goes_on_the_cpu(case):
     """Of the way that all parameters take together, what single ones do by rounding is little."""

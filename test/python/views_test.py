@@ -47,6 +47,7 @@ WRITES = {
 }
 
 
+@pytest.mark.few_daily(9)
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES.keys())
 def test_a_write_through_a_view_reaches_the_base(write):
     base = arange(3, 4)
@@ -324,6 +325,7 @@ OTHER_DTYPES = {
 }
 
 
+@pytest.mark.few_daily(2)
 @pytest.mark.parametrize("view", OTHER_DTYPES.values(), ids=OTHER_DTYPES.keys())
 def test_the_offset_of_a_view_is_in_elements_of_its_dtype(view):
     wanted, got = (view(torch.arange(12.0).view(6, 2).to(device)) for device in ("cpu", "jax"))
@@ -424,7 +426,7 @@ PARTS = {
 }
 
 
-@pytest.mark.few_daily(2)
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("parts", PARTS.values(), ids=PARTS)
 def test_reading_many_parts_takes_one_step_for_each(parts):
     x = arange(50, 2)
@@ -438,6 +440,7 @@ def test_reading_many_parts_takes_one_step_for_each(parts):
         assert torch.equal(found.cpu(), wanted + 1)
 
 
+@pytest.mark.few_daily(3)
 @pytest.mark.parametrize("parts", PARTS.values(), ids=PARTS)
 def test_writes_through_many_parts_reach_the_base(parts):
     ours, wanted = arange(50, 2), arange(50, 2).cpu()

@@ -26,6 +26,7 @@ FORMS = {
 }
 
 
+@pytest.mark.few_daily(3)
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
 def test_value_and_gradients_agree_with_the_cpu(form):
     function, *arguments = form
@@ -63,6 +64,7 @@ CONVOLUTIONS = {
 }
 
 
+@pytest.mark.few_daily(2)
 @pytest.mark.parametrize("case", CONVOLUTIONS.values(), ids=CONVOLUTIONS.keys())
 @pytest.mark.parametrize("function", [F.conv2d, F.conv_transpose2d])
 def test_the_gradients_of_a_convolution_have_gradients(function, case):

@@ -236,6 +236,7 @@ def test_a_tensor_whose_memory_is_gone_is_not_copied():
         x.to("jax")
 
 
+@pytest.mark.nightly
 def test_a_view_of_a_million_views_can_be_dropped():
     x = torch.ones(1, 2, device="jax")
     for _ in range(1_000_000):
@@ -256,6 +257,7 @@ def _resizing(resize, memory_format):
     )
 
 
+@pytest.mark.few_daily(6)
 @pytest.mark.parametrize("memory_format", [torch.channels_last, torch.contiguous_format])
 @pytest.mark.parametrize(
     "resize",

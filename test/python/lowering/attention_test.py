@@ -29,7 +29,7 @@ def close(op, *args, **kwargs):
     check(op, *args, rtol=1e-4, atol=1e-4, **kwargs)
 
 
-@pytest.mark.few_daily(3)
+@pytest.mark.few_daily(1)
 @masks
 @pytest.mark.parametrize("gelu", [True, False])
 @pytest.mark.parametrize("norm_first", [True, False])
@@ -39,7 +39,7 @@ def test_a_whole_encoder_layer(gelu, norm_first, mask):
     close(aten._transformer_encoder_layer_fwd, *args)
 
 
-@pytest.mark.few_daily(3)
+@pytest.mark.few_daily(1)
 @masks
 @pytest.mark.parametrize("queries_at_once", [1, 2, 5])
 def test_multi_head_attention(mask, queries_at_once, monkeypatch):
@@ -72,7 +72,7 @@ FORMS = [
 ]
 
 
-@pytest.mark.few_daily(4)
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("queries_at_once", [1, 2, 5])
 @pytest.mark.parametrize(("causal", "bias", "scale"), FORMS)
 def test_fused_attention_and_its_gradients(causal, bias, scale, queries_at_once, monkeypatch):
@@ -98,6 +98,7 @@ def test_fused_attention_to_nothing_is_zero():
     assert torch.equal(got[0], torch.zeros_like(q))
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("queries", [64, 4096])
 def test_attention_of_long_sequences_does_not_store_all_scores(queries):
     """The scores of 4,096 queries are 512 MiB, those of `whole` 1 GiB."""

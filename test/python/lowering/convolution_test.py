@@ -28,6 +28,7 @@ def operands(case):
     return x, weight, torch.randn(channels), geometry
 
 
+@pytest.mark.few_daily(3)
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_convolution(case):
     x, weight, bias, geometry = operands(case)
@@ -51,7 +52,7 @@ def two_threads():
     torch.set_num_threads(before)
 
 
-@pytest.mark.few_daily(3)
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("name", ["strided", "one-d, grouped, dilated", "transposed", "three-d"])
 @pytest.mark.parametrize("mask", [[True] * 3, [True, False, False], [False, True, False]], ids=str)
 def test_threads_have_some_images_each(two_threads, name, mask):
@@ -124,7 +125,7 @@ def check_all_directions(x, weight, geometry):
     check(aten.convolution_backward, grad, x, weight, None, *geometry, mask, **scale)
 
 
-@pytest.mark.few_daily(12)
+@pytest.mark.few_daily(4)
 @pytest.mark.parametrize("transposed", [False, True], ids=["plain", "transposed"])
 @pytest.mark.parametrize("rank", [1, 2, 3])
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
@@ -134,7 +135,7 @@ def test_every_kind_in_every_number_of_dimensions(kind, rank, transposed):
     check_all_directions(*of_kind(rank, transposed, **kind))
 
 
-@pytest.mark.few_daily(8)
+@pytest.mark.few_daily(2)
 @pytest.mark.parametrize("dtype", [torch.float64, *HALVES], ids=str)
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
 def test_every_kind_in_every_dtype(kind, dtype):
@@ -226,6 +227,7 @@ def test_taps_on_padding_are_left_out():
     assert "tensor<512x512x9xf32>" in line
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize(("size", "padding"), [(8, 0), (10, 0), (9, 1)])
 def test_patches_side_by_side_are_made_without_slices(size, padding):
     x, weight = torch.randn(1, 3, size, size), torch.randn(64, 3, 4, 4)

@@ -16,6 +16,7 @@ def exactly(op, *args, **kwargs):
     check(op, *args, rtol=0, atol=0, **kwargs)
 
 
+@pytest.mark.few_daily(2)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("number", [41.0, 49.0])
 def test_by_a_number(dtype, number):

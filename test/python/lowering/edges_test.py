@@ -155,6 +155,7 @@ CALLS: dict[str, tuple] = {
 }
 
 
+@pytest.mark.few_daily(30)
 @pytest.mark.parametrize("name", CALLS)
 def test_a_call_gives_what_torch_gives(name: str):
     op, args, *options = CALLS[name]
@@ -171,6 +172,7 @@ def test_top_k_begins_with_nan_of_either_sign(nan: float):
     check(aten.topk, torch.tensor([1.0, nan, 3.0, math.copysign(nan, 1)]), 3, compare=[0])
 
 
+@pytest.mark.few_daily(2)
 @pytest.mark.parametrize("correction", [0, 1, 3, 5, NAN])
 def test_variance_without_degrees_of_freedom(correction: float):
     x = torch.tensor([[1 + 2j, 3 + 2j, 2 + 2j], [1, NAN, 1]])
@@ -193,7 +195,7 @@ RESIZED = ["upsample_bilinear2d", "upsample_bicubic2d"]
 RESIZED += ["_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa"]
 
 
-@pytest.mark.few_daily(4)
+@pytest.mark.few_daily(2)
 @pytest.mark.parametrize("number", [NAN, INF])
 @pytest.mark.parametrize("size", [[9, 7], [80, 3]])
 @pytest.mark.parametrize("name", RESIZED)
@@ -214,7 +216,7 @@ RANKS = {
 }
 
 
-@pytest.mark.few_daily(9)
+@pytest.mark.few_daily(4)
 @pytest.mark.parametrize("name", RANKS)
 @pytest.mark.parametrize("scales", [(1.1, 1.1, 1.1), (1.1, 1.3, 2.1), (1.0, 1.1, 1.1)])
 def test_a_scale_that_keeps_or_doubles_a_size(name: str, scales: tuple[float, ...]):
@@ -235,7 +237,7 @@ def test_a_scale_that_keeps_the_size_of_an_image_of_bytes(name: str):
     check(getattr(aten, name), image, [5, 6], False, 1.1, 1.1)
 
 
-@pytest.mark.few_daily(12)
+@pytest.mark.few_daily(4)
 @pytest.mark.parametrize("op", [aten.tril_indices, aten.triu_indices])
 @pytest.mark.parametrize("offset", [-9, -2, 0, 1, 4, 9])
 @pytest.mark.parametrize(("rows", "columns"), [(3, 5), (5, 3), (1, 1), (0, 4), (4, 0)])

@@ -14,6 +14,7 @@ def test_one_hot_of_classes_has_a_row_for_each():
     check(aten.one_hot, INDICES, 12)
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("by_frequency", [False, True])
 @pytest.mark.parametrize("padding", [-1, 2])
 def test_gradient_skips_padding(padding, by_frequency):
@@ -33,6 +34,7 @@ OFFSETS = torch.tensor([0, 2, 2])
 modes = pytest.mark.parametrize("mode", [0, 1, 2])
 
 
+@pytest.mark.few_daily(2)
 @modes
 @pytest.mark.parametrize("padding", [-1, 2])
 def test_bags_of_rows(mode, padding):

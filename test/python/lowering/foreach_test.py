@@ -9,6 +9,7 @@ C = [torch.rand(3) + 1, torch.rand(2, 2) + 1, torch.tensor(0.5)]
 NUMBERS = [1.5, 2.0, -0.25]
 
 
+@pytest.mark.few_daily(2)
 @pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "maximum", "clamp_min", "pow"])
 def test_two_operands_in_every_form(name):
     op = getattr(aten, f"_foreach_{name}")
@@ -43,6 +44,7 @@ def test_lerp_in_every_form():
     check(aten._foreach_lerp.ScalarList, A, B, NUMBERS)
 
 
+@pytest.mark.few_daily(4)
 @pytest.mark.parametrize(
     "name", ["abs", "exp", "neg", "reciprocal", "round", "rsqrt", "sigmoid", "sqrt", "tanh", "log2"]
 )
@@ -92,6 +94,7 @@ def test_fused_sgd(nesterov, momentum):
     )
 
 
+@pytest.mark.few_daily(3)
 @pytest.mark.parametrize("step", [1.0, 2.0, 1e6])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("name", ["_fused_adam", "_fused_adamw"])

@@ -12,6 +12,7 @@ def values(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
     return torch.randn(shape, dtype=dtype)
 
 
+@pytest.mark.few_daily(2)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_products(dtype):
     a, b = values(3, 4, dtype=dtype), values(4, 5, dtype=dtype)
@@ -26,6 +27,7 @@ def test_halves_accumulate_in_float32():
     check(aten.mm, ones, ones.t().contiguous())
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize(("beta", "alpha"), [(1, 1), (0, 1), (0.3, 2.5)])
 def test_products_added_to_something(beta, alpha):
     a, b = values(3, 4), values(4, 5)

@@ -34,6 +34,7 @@ PRECISE = {
 }
 
 
+@pytest.mark.few_daily(5)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 @pytest.mark.parametrize("name", PRECISE)
 def test_unary_is_precise_everywhere(name, dtype):
@@ -58,6 +59,7 @@ NEAR_POLES = [0.0, -0.0, -1.0, -2.0, -7.0, -1 + 1e-6, -1 - 1e-6, 1e-6, -1e-3, -2
 NEAR_POLES += [-0.5, -3.3, -12.7, -100.2, 4.2, 1e6, math.inf, -math.inf, math.nan]
 
 
+@pytest.mark.few_daily(3)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 7])
 def test_polygamma_at_its_poles_and_beside_them(n, dtype):
@@ -68,6 +70,7 @@ def test_polygamma_at_its_poles_and_beside_them(n, dtype):
         check(aten.digamma, x, rtol=rtol, atol=1e-6)
 
 
+@pytest.mark.few_daily(2)
 @pytest.mark.parametrize("n", [2, 3, 4, 5, 6, 10])
 def test_polygamma_of_high_orders_is_exact_to_a_few_ulp(n):
     x = torch.tensor([-10.5, -7.5, -3.5, -0.5, 0.5, 2.5, 9.0])
@@ -93,6 +96,7 @@ def test_the_sign_of_zero_has_no_sign(op):
     assert not run(op, x, expected=[x])[0].signbit()[:2].any()
 
 
+@pytest.mark.few_daily(5)
 @pytest.mark.parametrize(
     "op",
     [aten.add.Tensor, aten.mul.Tensor, aten.div.Tensor, aten.pow.Tensor_Scalar, aten.lt.Scalar],

@@ -23,6 +23,7 @@ windows = pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS.keys()
 X = torch.randn(2, 3, 9, 8)
 
 
+@pytest.mark.few_daily(2)
 @windows
 def test_maximum_and_its_position(window):
     check(aten.max_pool2d_with_indices, X, *window)
@@ -83,6 +84,7 @@ def test_adaptive_average_and_its_gradient(size):
     check(aten._adaptive_avg_pool2d_backward, torch.randn(2, 3, *size), X)
 
 
+@pytest.mark.few_daily(2)
 @pytest.mark.parametrize("number", [math.nan, math.inf])
 @pytest.mark.parametrize("size", [[4, 5], [10, 9], [2, 2]])
 def test_adaptive_average_of_one_number_that_is_not_finite(size, number):
@@ -98,6 +100,7 @@ def test_the_mean_of_ones_is_one(size):
     check(aten.avg_pool2d, ones, [1, size], rtol=0, atol=0)
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("size", [[1, 1], [3, 4], [4, 3], [10, 12]])
 def test_adaptive_maximum_and_its_gradient(size):
     check(aten.adaptive_max_pool2d, X, size)
@@ -129,7 +132,7 @@ def platform(request, monkeypatch: pytest.MonkeyPatch) -> str:
     return request.param
 
 
-@pytest.mark.few_daily(2)
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("special", [0.0, math.nan, -math.inf], ids=str)
 def test_pooling_is_the_same_for_all_platforms(platform, special):
     x = torch.randn(2, 3, 9, 9, generator=torch.Generator().manual_seed(0))

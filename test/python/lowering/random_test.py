@@ -19,7 +19,7 @@ def draw(op, *args, key: int = 0, **kwargs) -> torch.Tensor:
     return run(op, *args, expected=flat(op(*args, **kwargs)), key=key, **kwargs)[0]
 
 
-@pytest.mark.few_daily(6)
+@pytest.mark.few_daily(4)
 @pytest.mark.parametrize(
     ("op", "args", "mean", "std"),
     [
@@ -60,6 +60,7 @@ def test_a_permutation_has_each_number_once():
     assert draw(aten.randperm, 50).sort()[0].tolist() == list(range(50))
 
 
+@pytest.mark.nightly
 def test_both_parts_of_complex_numbers_are_uniform():
     empty = torch.empty(20_000, dtype=torch.complex64)
     x = torch.view_as_real(draw(aten.uniform, empty, -1.0, 3.0))
@@ -95,7 +96,7 @@ def test_the_gradient_of_dropout_is_exact():
     check(aten.native_dropout_backward, torch.tensor([1.5, -2.0, math.nan, math.nan]), mask, 1.5)
 
 
-@pytest.mark.few_daily(1)
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("count", "prob"), [((2, 1), (3,)), ((), (3,)), ((3,), ()), ((1, 0), (2, 1))], ids=str
 )
@@ -112,6 +113,7 @@ def test_binomial_takes_the_nearest_count_and_probability():
     assert draw(aten.binomial, count, prob).tolist() == [3, 0, 0]
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize(
     ("op", "parameters"),
     [
@@ -125,6 +127,7 @@ def test_a_number_depends_on_its_place_and_parameters_alone(op, parameters):
     assert torch.equal(few, many[:9])
 
 
+@pytest.mark.nightly
 def test_parameters_without_a_distribution_end_the_rounds():
     # torch's kernels do not come back.
     key, bad, half = jax.random.key(0), jnp.array([math.inf, math.nan]), jnp.full(2, 0.5)
@@ -133,6 +136,7 @@ def test_parameters_without_a_distribution_end_the_rounds():
     assert jnp.isnan(rejection.binomial(key, bad, half)).tolist() == [False, True]
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_no_sample_of_gamma_is_zero_or_nan(dtype):
     shapes = torch.tensor([-1, 0, math.nan], dtype=dtype)
@@ -141,6 +145,7 @@ def test_no_sample_of_gamma_is_zero_or_nan(dtype):
     assert torch.equal(draw(aten._standard_gamma, shapes), least)
 
 
+@pytest.mark.few_daily(5)
 @pytest.mark.parametrize("threshold", [0, 1, 2**31, 2**32 - 1])
 @pytest.mark.parametrize("shape", [(), (0,), (3,), (5, 7), (40_003,)])
 def test_a_mask_of_the_kernel_is_that_of_jax(shape, threshold):

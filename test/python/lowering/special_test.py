@@ -24,6 +24,7 @@ WIDE = torch.cat(
 )
 
 
+@pytest.mark.few_daily(4)
 @pytest.mark.parametrize("name", BESSEL)
 def test_values_and_special_values_over_a_wide_range(name):
     op = getattr(aten, f"special_{name}")
@@ -35,6 +36,7 @@ def test_values_and_special_values_over_a_wide_range(name):
     torch.testing.assert_close(got, expected, rtol=2e-5, atol=atol, equal_nan=True)
 
 
+@pytest.mark.few_daily(3)
 @pytest.mark.parametrize(
     ("name", "reference"),
     [
@@ -64,7 +66,7 @@ PLACES = [-3.0, -1.0, -0.99, -0.5, -0.0, 0.0, 0.25, 0.5, 0.875, 1.0, 1.5, 40.0, 
 ORDERS = [-1.0, 0.0, 1.0, 2.0, 3.7, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 33.0]
 
 
-@pytest.mark.few_daily(8)
+@pytest.mark.few_daily(3)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 @pytest.mark.parametrize("name", POLYNOMIALS)
 def test_polynomials_at_their_ends_inside_and_outside(name, dtype):
@@ -82,7 +84,7 @@ def test_polynomials_at_their_ends_inside_and_outside(name, dtype):
 
 # Each step of a recurrence is rounded, on another processor in another way. After a million steps
 # float32 has two digits left, float64 has ten.
-@pytest.mark.few_daily(4)
+@pytest.mark.few_daily(2)
 @pytest.mark.parametrize("name", POLYNOMIALS)
 def test_polynomials_of_a_high_or_undefined_order(name):
     x = torch.tensor([0.5, 0.5, 0.5, 2.0, 1.0, 0.5, 2.0, 2.0], dtype=torch.float64)
@@ -90,6 +92,7 @@ def test_polynomials_of_a_high_or_undefined_order(name):
     check(getattr(aten, f"special_{name}"), x, n, rtol=1e-9, atol=1e-10)
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("name", POLYNOMIALS[::3])
 def test_a_place_or_an_order_may_be_a_number(name):
     op = getattr(aten, f"special_{name}")

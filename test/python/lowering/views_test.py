@@ -55,6 +55,7 @@ def write(op, args, base: torch.Tensor, value: torch.Tensor, output: int | None 
         return to_torch(program(base.numpy(), value.numpy()))
 
 
+@pytest.mark.few_daily(5)
 @views
 def test_reading_a_view(view):
     op, *args = view
