@@ -22,13 +22,6 @@ ROOT = Path(__file__).resolve().parents[2]
 JOBS = 2
 
 
-def copy_tree(tree: Path, source: Path = ROOT) -> None:
-    """Copies the source files of a tree, such as this one, with edits that are not committed."""
-    for name in sources.all_files(source):
-        (tree / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(source / name, tree / name)
-
-
 class Clone:
     """A copy of the tree with its own environment.
 
@@ -39,7 +32,7 @@ class Clone:
     """
 
     def __init__(self, folder: Path, shared: Path, source: Path = ROOT):
-        """Copies the tree.
+        """Copies the source files of a tree, with edits that are not committed.
 
         Args:
           folder: for tree and environment.
@@ -47,7 +40,9 @@ class Clone:
           source: the tree to copy.
         """
         self.root = folder / "tree"
-        copy_tree(self.root, source)
+        for name in sources.all_files(source):
+            (self.root / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source / name, self.root / name)
         self.python = _make_environment(folder / "environment")
         self._startup = f"--output_user_root={shared / 'bazel'}"
         self.environ = {

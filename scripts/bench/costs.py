@@ -26,9 +26,13 @@ from typing import Any
 
 import numpy as np
 import scipy.optimize
+import torch
+from torch import nn
 
 from scripts.bench import models as programs
+from torch_xla_lite import _XLAC
 from torch_xla_lite.compiler import costs as package_costs
+from torch_xla_lite.lowering.base import registry
 
 # (op, calls, elements of operands, elements of results, multiplications) of a call.
 Size = tuple[str, float, float, float, float]
@@ -95,10 +99,6 @@ def measure(path: str) -> None:
 
 def samples_of(name: str) -> list[Sample]:
     """A sample of each graph of a program."""
-    import torch
-
-    import torch_xla_lite
-
     if name in MODELS:
         step = programs.PROGRAMS[name]("jax", lambda model: model).train
         return [sample_of(name, lambda: with_pending_read(lambda: step(0)))]
@@ -107,7 +107,7 @@ def samples_of(name: str) -> list[Sample]:
     for size, length in itertools.product(SIZES, LENGTHS):
         torch.manual_seed(0)
         run = kind(torch.rand(size, size, device="jax") + 0.5)
-        torch_xla_lite._XLAC.sync()
+        _XLAC.sync()
         step = functools.partial(repeated, run, length)
         samples.append(sample_of(f"{name} {size} {length}", step))
     return samples
@@ -119,8 +119,6 @@ def repeated(run: Callable[[], Any], times: int) -> list[Any]:
 
 def with_pending_read(step: Callable[[], Any]) -> Any:
     """Runs a step, whose read at the end leaves the graph pending."""
-    import torch
-
     item = torch.Tensor.item
     torch.Tensor.item = lambda self: self if self.is_jax else item(self)
     try:
@@ -131,7 +129,6 @@ def with_pending_read(step: Callable[[], Any]) -> Any:
 
 def sample_of(name: str, step: Callable[[], Any]) -> Sample:
     """Runs a step interpreted, and compiled, with what it returns alive."""
-    from torch_xla_lite import _XLAC
 
     def seconds(runs: int) -> list[float]:
         times = []
@@ -174,9 +171,7 @@ def _layer(make: Callable[[Any], Any], shape: Sequence[int] | None = None) -> Ca
     """The training of a layer, made for the size of a matrix; its inputs have another shape."""
 
     def kind(x: Any) -> Callable[[], Any]:
-        import torch
-
-        layer = make(torch.nn)(x.shape[0]).to("jax")
+        layer = make(x.shape[0]).to("jax")
         inputs = x if shape is None else torch.rand(*shape, device="jax")
         count = itertools.count()
 
@@ -190,15 +185,12 @@ def _layer(make: Callable[[Any], Any], shape: Sequence[int] | None = None) -> Ca
     return kind
 
 
-def _function(function: Callable[[Any, Any], Any]) -> Callable:
-    """A function of torch and a matrix, called with one after the other: of calls that are the same
-    XLA makes one."""
+def _function(function: Callable[[Any], Any]) -> Callable:
+    """A function, called with one matrix after the other: of equal calls XLA makes one."""
 
     def kind(x: Any) -> Callable[[], Any]:
-        import torch
-
         count = itertools.count()
-        return lambda: function(torch, x + next(count) / 100)
+        return lambda: function(x + next(count) / 100)
 
     return kind
 
@@ -219,9 +211,7 @@ def _writes(write: Callable[[Any, int], None]) -> Callable:
 
 def _optimizer(name: str, **options: Any) -> Callable:
     def kind(x: Any) -> Callable[[], Any]:
-        import torch
-
-        parameters = [torch.nn.Parameter(x.clone()) for _ in range(6)]
+        parameters = [nn.Parameter(x.clone()) for _ in range(6)]
         for parameter in parameters:
             parameter.grad = torch.rand_like(parameter)
         optimizer = getattr(torch.optim, name)(parameters, lr=1e-3, **options)
@@ -230,113 +220,87 @@ def _optimizer(name: str, **options: Any) -> Callable:
     return kind
 
 
-def _first_row(x: Any, i: int) -> None:
-    x[i] = x[0] * 2
+class _Labels(nn.Module):
+    """A layer that makes words of numbers."""
 
-
-def _element(x: Any, i: int) -> None:
-    x[i, i] = 1.5
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return (x * 4).long() % 8
 
 
 KINDS: dict[str, Callable] = {
-    "arithmetic": _function(lambda torch, x: (x * 1.5 + x) / (x - 9)),
-    "comparisons": _function(lambda torch, x: torch.where(x > 1, x, -x).clamp(0.1, 0.9)),
-    "integers": _function(lambda torch, x: (x * 9).to(torch.int64) // 2 % 7 & 3),
-    "exponentials": _function(lambda torch, x: x.exp().log1p().tanh().sigmoid()),
-    "roots": _function(lambda torch, x: x.sqrt().rsqrt().abs().pow(1.3)),
-    "trigonometry": _function(lambda torch, x: x.sin().atan().erf().cos()),
-    "activations": _function(
-        lambda torch, x: torch.nn.functional.gelu(torch.nn.functional.silu(x.relu()))
-    ),
-    "sums": _function(lambda torch, x: x.sum(1) + x.mean(0) + x.amax(0)),
-    "totals": _function(lambda torch, x: x.sum() + x.max() + x.square().mean()),
-    "variances": _function(lambda torch, x: x.var(0) + x.norm(dim=1) + x.logsumexp(1)),
-    "softmax": _function(lambda torch, x: x.softmax(1) + x.log_softmax(0)),
-    "scans": _function(lambda torch, x: x.cumsum(0) + x.cumprod(1)),
-    "sorts": _function(lambda torch, x: [*x.sort(1), *x.topk(3), x.argmax(1), x.argsort(0)]),
-    "products": _function(lambda torch, x: (x @ x).t() @ x),
+    "arithmetic": _function(lambda x: (x * 1.5 + x) / (x - 9)),
+    "comparisons": _function(lambda x: torch.where(x > 1, x, -x).clamp(0.1, 0.9)),
+    "integers": _function(lambda x: (x * 9).to(torch.int64) // 2 % 7 & 3),
+    "exponentials": _function(lambda x: x.exp().log1p().tanh().sigmoid()),
+    "roots": _function(lambda x: x.sqrt().rsqrt().abs().pow(1.3)),
+    "trigonometry": _function(lambda x: x.sin().atan().erf().cos()),
+    "activations": _function(lambda x: nn.functional.gelu(nn.functional.silu(x.relu()))),
+    "sums": _function(lambda x: x.sum(1) + x.mean(0) + x.amax(0)),
+    "totals": _function(lambda x: x.sum() + x.max() + x.square().mean()),
+    "variances": _function(lambda x: x.var(0) + x.norm(dim=1) + x.logsumexp(1)),
+    "softmax": _function(lambda x: x.softmax(1) + x.log_softmax(0)),
+    "scans": _function(lambda x: x.cumsum(0) + x.cumprod(1)),
+    "sorts": _function(lambda x: [*x.sort(1), *x.topk(3), x.argmax(1), x.argsort(0)]),
+    "products": _function(lambda x: (x @ x).t() @ x),
     "batched products": _function(
-        lambda torch, x: torch.bmm(x.expand(4, *x.shape).contiguous(), x.expand(4, *x.shape))
+        lambda x: torch.bmm(x.expand(4, *x.shape).contiguous(), x.expand(4, *x.shape))
     ),
-    "einsum": _function(lambda torch, x: torch.einsum("ij,kj->ik", x, x).trace()),
-    "views": _function(lambda torch, x: x.t()[1:].reshape(-1)[::2].unsqueeze(0).expand(3, -1) + 1),
-    "joins": _function(lambda torch, x: torch.cat([x, torch.stack([x[0], x[1]])]).flip(0).roll(1)),
-    "pads": _function(
-        lambda torch, x: torch.nn.functional.pad(x, (1, 1, 2, 2)).tril().repeat(2, 1)
-    ),
+    "einsum": _function(lambda x: torch.einsum("ij,kj->ik", x, x).trace()),
+    "views": _function(lambda x: x.t()[1:].reshape(-1)[::2].unsqueeze(0).expand(3, -1) + 1),
+    "joins": _function(lambda x: torch.cat([x, torch.stack([x[0], x[1]])]).flip(0).roll(1)),
+    "pads": _function(lambda x: nn.functional.pad(x, (1, 1, 2, 2)).tril().repeat(2, 1)),
     "gathers": _function(
-        lambda torch, x: x[torch.arange(5, device="jax")] + x.gather(0, (x[:5] > 1).long())
+        lambda x: x[torch.arange(5, device="jax")] + x.gather(0, (x[:5] > 1).long())
     ),
     "scatters": _function(
-        lambda torch, x: (
+        lambda x: (
             torch.zeros_like(x)
             .scatter_add(0, (x > 1).long(), x)
             .index_add(0, torch.arange(4, device="jax"), x[:4])
         )
     ),
-    "masks": _function(lambda torch, x: x.masked_fill(x > 1, 0.0).lerp(x, 0.3)),
+    "masks": _function(lambda x: x.masked_fill(x > 1, 0.0).lerp(x, 0.3)),
     "factories": _function(
-        lambda torch, x: [torch.arange(9, device="jax"), torch.eye(9, device="jax"), x.new_ones(9)]
+        lambda x: [torch.arange(9, device="jax"), torch.eye(9, device="jax"), x.new_ones(9)]
     ),
-    "random": _function(lambda torch, x: torch.rand_like(x) + torch.randn_like(x)),
-    "dropout": _function(lambda torch, x: torch.nn.functional.dropout(x)),
+    "random": _function(lambda x: torch.rand_like(x) + torch.randn_like(x)),
+    "dropout": _function(lambda x: nn.functional.dropout(x)),
     "triangular": _function(
-        lambda torch, x: torch.linalg.cholesky(x @ x.t() + 99 * torch.eye(len(x), device="jax"))
+        lambda x: torch.linalg.cholesky(x @ x.t() + 99 * torch.eye(len(x), device="jax"))
     ),
-    "solutions": _function(lambda torch, x: torch.linalg.solve(x + 9, x)),
-    "fourier": _function(lambda torch, x: torch.fft.fft(x).real + torch.fft.irfft(x)[:, :1]),
-    "complex": _function(lambda torch, x: (torch.complex(x, x) * torch.complex(x, -x)).abs()),
+    "solutions": _function(lambda x: torch.linalg.solve(x + 9, x)),
+    "fourier": _function(lambda x: torch.fft.fft(x).real + torch.fft.irfft(x)[:, :1]),
+    "complex": _function(lambda x: (torch.complex(x, x) * torch.complex(x, -x)).abs()),
     "losses": _function(
-        lambda torch, x: (
-            torch.nn.functional.cross_entropy(x, x.argmax(1))
-            + torch.nn.functional.mse_loss(x, x + 1)
-            + torch.nn.functional.binary_cross_entropy_with_logits(x, x)
+        lambda x: (
+            nn.functional.cross_entropy(x, x.argmax(1))
+            + nn.functional.mse_loss(x, x + 1)
+            + nn.functional.binary_cross_entropy_with_logits(x, x)
         )
     ),
-    "distances": _function(lambda torch, x: torch.cdist(x, x)),
-    "interpolation": _function(
-        lambda torch, x: torch.nn.functional.interpolate(x[None, None], scale_factor=2)
-    ),
-    "rows": _writes(_first_row),
-    "elements": _writes(_element),
-    "linear": _layer(lambda nn: lambda n: nn.Linear(n, n)),
-    "layer norm": _layer(lambda nn: lambda n: nn.LayerNorm(n)),
-    "batch norm": _layer(lambda nn: lambda n: nn.BatchNorm1d(n)),
-    "convolution": _layer(lambda nn: lambda n: nn.Conv2d(8, 8, 3, padding=1), (4, 8, 20, 20)),
-    "deep convolution": _layer(lambda nn: lambda n: nn.Conv2d(64, 64, 3), (2, 64, 16, 16)),
+    "distances": _function(lambda x: torch.cdist(x, x)),
+    "interpolation": _function(lambda x: nn.functional.interpolate(x[None, None], scale_factor=2)),
+    "rows": _writes(lambda x, i: x.__setitem__(i, x[0] * 2)),
+    "elements": _writes(lambda x, i: x.__setitem__((i, i), 1.5)),
+    "linear": _layer(lambda n: nn.Linear(n, n)),
+    "layer norm": _layer(lambda n: nn.LayerNorm(n)),
+    "batch norm": _layer(lambda n: nn.BatchNorm1d(n)),
+    "convolution": _layer(lambda n: nn.Conv2d(8, 8, 3, padding=1), (4, 8, 20, 20)),
+    "deep convolution": _layer(lambda n: nn.Conv2d(64, 64, 3), (2, 64, 16, 16)),
     "pools": _layer(
-        lambda nn: (
-            lambda n: nn.Sequential(
-                nn.Conv2d(3, 4, 1), nn.MaxPool2d(2), nn.AvgPool2d(2), nn.AdaptiveAvgPool2d(1)
-            )
+        lambda n: nn.Sequential(
+            nn.Conv2d(3, 4, 1), nn.MaxPool2d(2), nn.AvgPool2d(2), nn.AdaptiveAvgPool2d(1)
         ),
         (4, 3, 32, 32),
     ),
-    "lstm": _layer(lambda nn: lambda n: nn.LSTM(16, 16), (12, 4, 16)),
-    "gru cell": _layer(lambda nn: lambda n: nn.GRUCell(n, n)),
-    "attention": _layer(
-        lambda nn: lambda n: nn.TransformerEncoderLayer(32, 4, 64, dropout=0), (10, 4, 32)
-    ),
-    "embedding": _layer(
-        lambda nn: lambda n: nn.Sequential(_Labels(), nn.Embedding(n, 16), nn.Linear(16, 4))
-    ),
+    "lstm": _layer(lambda n: nn.LSTM(16, 16), (12, 4, 16)),
+    "gru cell": _layer(lambda n: nn.GRUCell(n, n)),
+    "attention": _layer(lambda n: nn.TransformerEncoderLayer(32, 4, 64, dropout=0), (10, 4, 32)),
+    "embedding": _layer(lambda n: nn.Sequential(_Labels(), nn.Embedding(n, 16), nn.Linear(16, 4))),
     "sgd": _optimizer("SGD", momentum=0.9),
     "adam": _optimizer("Adam"),
     "fused adam": _optimizer("AdamW", fused=True),
 }
-
-
-class _Labels:
-    """A layer that makes words of numbers."""
-
-    def __new__(cls) -> Any:
-        import torch
-
-        class Labels(torch.nn.Module):
-            def forward(self, x: torch.Tensor) -> torch.Tensor:
-                return (x * 4).long() % 8
-
-        return Labels()
 
 
 # --- fitting --------------------------------------------------------------------------------------
@@ -373,8 +337,6 @@ def fit(samples: list[Sample]) -> dict[str, Any]:
 
 def kind_of(op: str) -> str:
     """The kind of an op, as torch_xla_lite/compiler/costs.py has it."""
-    from torch_xla_lite.lowering.base import registry
-
     if op.startswith("write:"):
         return "write"
     return registry.DECLARED.get(op, "other")

@@ -131,25 +131,14 @@ def timed(work: Callable[[], object], clock: Callable[[], float] = time.perf_cou
     return clock() - start
 
 
-def interleave(
-    contenders: Mapping[str, Contender],
-    rounds: int,
-    before: Callable[[], object] = lambda: None,
-) -> dict[str, list[float]]:
-    """Runs the contenders in turn, `rounds` times, in an order that rotates.
-
-    Args:
-      contenders: name -> function.
-      rounds: the number of runs of each.
-      before: is called before each round.
-    """
+def interleave(contenders: Mapping[str, Contender], rounds: int) -> dict[str, list[float]]:
+    """Runs the contenders in turn, `rounds` times, in an order that rotates."""
     names = list(contenders)
     seconds: dict[str, list[float]] = {name: [] for name in names}
     gc.collect()
     gc.disable()
     try:
         for turn in range(rounds):
-            before()
             for place in range(len(names)):
                 name = names[(turn + place) % len(names)]
                 seconds[name].append(contenders[name]())

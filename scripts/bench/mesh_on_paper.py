@@ -37,7 +37,13 @@ from unittest import mock
 import jax
 import torch
 
-from scripts.bench import paper_devices
+import torch_xla_lite as txl
+from scripts.bench import harness, paper_devices
+from torch_xla_lite import _XLAC
+from torch_xla_lite.compiler import compiler, tracing
+from torch_xla_lite.lowering.base import registry
+from torch_xla_lite.mesh import sharding
+from torch_xla_lite.mesh.base import communication
 
 LAYERS, LENGTH, WIDTH = 16, 2048, 2048
 # How many devices share a matrix in tensor parallelism: as many as there are heads of keys.
@@ -52,8 +58,6 @@ MODES = ("dp", "fsdp", "tp")
 
 def main() -> None:
     """Runs the command line."""
-    from scripts.bench import harness
-
     parser = harness.arguments(__doc__)
     parser.add_argument("--devices", type=int, nargs="+", default=[8, 64, 512])
     parser.add_argument("--modes", nargs="+", default=MODES, choices=MODES)
@@ -73,8 +77,6 @@ def main() -> None:
 
 
 def _row(mode: str, devices: int, platform: str) -> Any:
-    from scripts.bench import harness
-
     one, two = (_in_a_process(mode, devices, layers, platform) for layers in (1, 2))
     kinds = one["sent"].keys() | two["sent"].keys()
     sent = {}
@@ -113,10 +115,6 @@ def _in_a_process(mode: str, devices: int, layers: int, platform: str) -> dict[s
 
 def _sent(mode: str, devices: int, layers: int, platform: str) -> dict[str, Any]:
     """The bytes that a device sends in a step, by kind, and those of the parameters."""
-    import torch_xla_lite as txl
-    from torch_xla_lite.mesh import sharding
-    from torch_xla_lite.mesh.base import communication
-
     chosen = jax.devices() if platform == "cpu" else paper_devices.devices(platform, devices)
     if mode == "tp":
         shape = (devices // SHARE, SHARE)
@@ -142,9 +140,6 @@ def lowered_step(model: torch.nn.Module, loss: Callable[[], torch.Tensor]) -> ja
       model: one `without_data`.
       loss: gives what the model is trained for.
     """
-    from torch_xla_lite import _XLAC
-    from torch_xla_lite.compiler import compiler, tracing
-
     optimizer = _optimizer(model)
     loss().backward()
     with mock.patch.object(_XLAC, "sync", lambda: None):  # There is nothing to run.
@@ -184,8 +179,6 @@ def _llama(layers: int) -> torch.nn.Module:
 
 def without_data(model: torch.nn.Module, rules: list, fsdp: str | None) -> torch.nn.Module:
     """Places a model of device "meta" as `shard_module` does, by shapes alone."""
-    from torch_xla_lite.mesh import sharding
-
     named = [*model.named_parameters(), *model.named_buffers()]
     placed = {}
     for name, tensor in named:
@@ -204,8 +197,6 @@ def without_data(model: torch.nn.Module, rules: list, fsdp: str | None) -> torch
 
 def _optimizer(model: torch.nn.Module) -> torch.optim.Optimizer:
     """AdamW after its first step."""
-    from torch_xla_lite import _XLAC
-
     optimizer = torch.optim.AdamW(model.parameters())
     for parameter in model.parameters():
         states = (_like(parameter, _XLAC.placement_of(parameter)) for _ in range(2))
@@ -216,17 +207,12 @@ def _optimizer(model: torch.nn.Module) -> torch.optim.Optimizer:
 
 def shape_alone(shape: Any, dtype: torch.dtype, spec: tuple) -> torch.Tensor:
     """A tensor on device jax without data."""
-    from torch_xla_lite.mesh import sharding
-
     return _like(
         torch.empty(shape, dtype=dtype, device="meta"), sharding.number_of_spec(spec, len(shape))
     )
 
 
 def _like(tensor: torch.Tensor, placement: int | None) -> torch.Tensor:
-    from torch_xla_lite import _XLAC
-    from torch_xla_lite.lowering.base import registry
-
     struct = jax.ShapeDtypeStruct(tuple(tensor.shape), registry.OF_TORCH[tensor.dtype])
     return _XLAC.from_jax(struct, placement)  # type: ignore[arg-type]
 

@@ -22,6 +22,7 @@ import numpy as np
 import torch
 from torch import nn
 
+import torch_xla_lite as txl
 from scripts.bench import harness, mesh_on_paper, paper_devices
 
 _ENTRY = re.compile(r"^ENTRY .*?^}", re.MULTILINE | re.DOTALL)
@@ -54,8 +55,6 @@ def main() -> None:
 
 
 def _rows(options: argparse.Namespace, kind: str, dtype: str) -> list[harness.Row]:
-    import torch_xla_lite as txl
-
     mesh = jax.sharding.Mesh(np.array(paper_devices.devices(kind)), ("data",))
     place = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
     txl.set_mesh(mesh)
