@@ -22,21 +22,31 @@ def test_it_holds_what_git_knows():
     assert {*sources.all_files(ROOT), *_NOT_PACKED} == {n for n in listed if (ROOT / n).is_file()}
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The one of this tree."""
+    folder = tmp_path_factory.mktemp("made")
+    return folder / sdist.make(ROOT, Options(), folder)
+
+
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="in an unpacked one there is no git")
-def test_programs_are_executable_as_in_git(tmp_path: Path):
+def test_programs_are_executable_as_in_git(made: Path):
     listed = subprocess.check_output(["git", "ls-files", "--stage"], cwd=ROOT, text=True)
     programs = {
         line.partition("\t")[2] for line in listed.splitlines() if line.startswith("100755")
     }
-    with tarfile.open(tmp_path / sdist.make(ROOT, Options(), tmp_path)) as archive:
+    with tarfile.open(made) as archive:
         members = {member.name.partition("/")[2]: member.mode for member in archive.getmembers()}
     packed = {path for path, mode in members.items() if mode == 0o755}
     assert packed == programs - _NOT_PACKED
 
 
-def test_products_caches_and_notes_in_the_tree_stay_out(tmp_path: Path):
+def test_products_notes_times_and_permissions_in_the_tree_do_not_matter(tmp_path: Path):
     tree = copied(tmp_path / "tree", source_files())
     clean = (tmp_path / sdist.make(tree, Options(), tmp_path)).read_bytes()
+    for file in tree.rglob("*.py"):
+        file.chmod(0o700)
+        file.touch()
     for name in (
         ".bazelrc.generated",
         ".bazelrc.user",
@@ -56,26 +66,9 @@ def test_products_caches_and_notes_in_the_tree_stay_out(tmp_path: Path):
     assert (tmp_path / sdist.make(tree, Options(), tmp_path)).read_bytes() == clean
 
 
-def test_times_and_permissions_do_not_matter(tmp_path: Path):
-    made = [copied(tmp_path / name, source_files()) for name in ("one", "other")]
-    for file in made[1].rglob("*.py"):
-        file.chmod(0o700)
-        file.touch()
-    archives = [(tree / sdist.make(tree, Options(), tree)).read_bytes() for tree in made]
-    assert archives[0] == archives[1]
-
-
-def test_an_unpacked_one_gives_itself_again(tmp_path: Path):
-    first = tmp_path / sdist.make(ROOT, Options(), tmp_path)
-    shutil.unpack_archive(first, tmp_path)
-    tree = tmp_path / first.name.removesuffix(".tar.gz")
+def test_an_unpacked_one_is_one_folder_and_gives_itself_again(made: Path, tmp_path: Path):
+    shutil.unpack_archive(made, tmp_path)
+    (tree,) = tmp_path.iterdir()
+    assert (tree.name, (tree / "PKG-INFO").exists()) == (made.name.removesuffix(".tar.gz"), True)
     again = tree / "dist" / sdist.make(tree, Options(), tree / "dist")
-    assert again.read_bytes() == first.read_bytes()
-
-
-def test_every_file_is_in_one_folder_named_after_the_version(tmp_path: Path):
-    name = sdist.make(ROOT, Options(), tmp_path)
-    with tarfile.open(tmp_path / name) as archive:
-        names = archive.getnames()
-    assert {path.split("/")[0] for path in names} == {name.removesuffix(".tar.gz")}
-    assert f"{name.removesuffix('.tar.gz')}/PKG-INFO" in names
+    assert again.read_bytes() == made.read_bytes()

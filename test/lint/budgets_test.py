@@ -26,13 +26,13 @@ _PARTS = {
     "bazel/pybuild": _Part(7_040, ("bazel/pybuild",)),  # The goal is 7,000.
     "rules and runners": _Part(2_190, ("bazel",), ("bazel/pybuild",)),
     "third_party": _Part(1_535, ("third_party",)),
-    "scripts": _Part(7_080, ("scripts",)),  # The goal is 6,400.
+    "scripts": _Part(7_010, ("scripts",)),  # The goal is 6,400.
     "scripts/repos": _Part(2_745, ("scripts/repos",)),  # The goal is 2,000.
-    "scripts/bench": _Part(2_465, ("scripts/bench",)),  # The goal is 2,400.
+    "scripts/bench": _Part(2_395, ("scripts/bench",)),
     "scripts/ci": _Part(30, ("scripts/ci",)),
     # The goal is 13,100.
     "their tests": _Part(13_770, tuple(f"test/{name}" for name in _TESTS)),
-    "pages": _Part(3_545, ("docs", "README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+    "pages": _Part(3_525, ("docs", "README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
 }
 
 

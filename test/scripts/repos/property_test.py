@@ -149,9 +149,7 @@ Kill = tuple[int | None, str, str]
 _NO_KILL: Kill = (None, "after", "")
 _OPTIONS = ["", "", "", "--rebase", "--merge", "--plan", "--dry-run", "--rebase --plan"]
 _DAILY = (
-    "-: git switch -q -c topic; commit own",
     "f: git update-index --assume-unchanged f; echo mine > f",
-    "d: exclude new; echo mine > d/new",
     "s: echo mine > s/f",
     "s: cd s; commit own",
     "n: exclude n; mkdir n; echo mine | tee n/x > n/own",

@@ -134,7 +134,8 @@ _WORK = {
 }
 
 
-@pytest.mark.parametrize("work", mostly_nightly(_WORK, [*_WORK][:1]))
+@pytest.mark.nightly
+@pytest.mark.parametrize("work", _WORK)
 def test_local_work_in_a_submodule_stops_its_repository_if_upstream_moves_it(
     world: World, nest: Nest, work: str
 ):
