@@ -155,7 +155,7 @@ PYTHON_DEPS = {
             "//torch_xla_lite:__init__", "//torch_xla_lite/debug:__init__"],
         "small_models": [":libraries"],
         "training_loops_test": [":libraries", "//torch_xla_lite:__init__", "//torch_xla_lite/debug:__init__"],
-        "nightly": ["architectures_test", "interop_test", "jax_libraries_test", "models_test"],
+        "nightly": ["architectures_test", "interop_test", "jax_libraries_test", "models_test", "training_loops_test"],
     },
     "test/programs": {
         "accelerators_test": [":cnn", ":dcgan", ":evaluation", ":generation", ":lengths", ":reinforce", ":resume",
@@ -379,7 +379,8 @@ PYTHON_DEPS = {
         "views_test": [":conftest", "//torch_xla_lite/lowering/base:registry", "//torch_xla_lite/lowering/base:target",
             "//torch_xla_lite/lowering:views"],
         "nightly": ["attention_test", "convolution_test", "division_test", "edges_test", "embedding_test",
-            "foreach_test", "matmul_test", "pointwise_test", "pool_test", "random_test", "special_test", "views_test"],
+            "foreach_test", "linalg_test", "matmul_test", "norm_test", "pointwise_test", "pool_test", "random_test",
+            "special_test", "views_test"],
     },
     "test/scripts": {
         "cc_deps_test": ["//scripts:__init__", "//scripts:cc_deps"],

@@ -1,4 +1,4 @@
-"""Each part of the build half has at most so many lines: one person has to be able to hold it.
+"""A part has at most so many lines: one person has to be able to hold it.
 
     python -m pytest -s test/lint/budgets_test.py    # prints the lines of each part
 
@@ -33,6 +33,8 @@ _PARTS = {
     # The goal is 13,100.
     "their tests": _Part(13_770, tuple(f"test/{name}" for name in _TESTS)),
     "pages": _Part(3_525, ("docs", "README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+    # The goal is 28,500, with the lists of dependencies.
+    "tests of the runtime": _Part(37_900, ("test",), tuple(f"test/{name}" for name in _TESTS)),
 }
 
 

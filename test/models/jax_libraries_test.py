@@ -133,6 +133,7 @@ def steps_in_jax(function: Any, parameters: Any, x: jax.Array) -> list[float]:
 X = jnp.linspace(-1, 1, 24).reshape(6, 4)
 
 
+@pytest.mark.nightly
 def test_a_layer_of_equinox_is_a_module():
     equinox = pytest.importorskip("equinox")
     layer = equinox.nn.MLP(4, 2, 8, depth=1, key=jax.random.key(0))

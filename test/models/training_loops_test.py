@@ -64,6 +64,7 @@ def state(model: nn.Module) -> dict[str, torch.Tensor]:
     return {name: value.detach().cpu() for name, value in model.state_dict().items()}
 
 
+@pytest.mark.nightly
 def test_trainer_saves_a_checkpoint_and_resumes_from_it(
     choose_device: Callable[[str], None], tmp_path: Path
 ) -> None:

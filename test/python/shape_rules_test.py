@@ -108,7 +108,7 @@ FOREACH_LISTS = [
     [Shape(4), Shape(2)],
 ]
 
-# Calls of ops that torch's database does not have.
+# Calls that torch's functions and database do not make.
 CASES = [
     *((op, (X, other, *more)) for op, more in GRADIENTS.items() for other in OTHERS),
     *((aten.elu_backward, (X, 1, 1, 1, False, other)) for other in OTHERS),
@@ -147,6 +147,16 @@ CASES = [
         )
         for weight in (ROW, None)
         for mask in MASKS
+    ),
+    *(
+        (op, (X, target, *weights, reduction))
+        for op, weights in (
+            *((op, ()) for op in (aten.mse_loss, aten.smooth_l1_loss, aten.huber_loss)),
+            *((aten.binary_cross_entropy, (weight,)) for weight in (None, X, ROW)),
+            *((aten.binary_cross_entropy_with_logits, (None, w)) for w in (None, X, ROW)),
+        )
+        for target in (X, ROW, Shape(3, 4, dtype=F64), Shape(3))
+        for reduction in (0, 1, 2)
     ),
     *(
         (op, (grad, X, target, *more))

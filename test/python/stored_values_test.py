@@ -72,6 +72,7 @@ assert torch.allclose(x.cpu(), y)
 """
 
 
+@pytest.mark.nightly
 def test_equal_layers_with_numbers_are_compiled_once(tmp_path: Path):
     def kernels(layers: int) -> int:
         folder = tmp_path / str(layers)

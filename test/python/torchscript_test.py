@@ -178,13 +178,6 @@ def test_tensors_in_attributes_are_mapped() -> None:
     torch.testing.assert_close(back(x), cell(x))
 
 
-def test_constants_are_mapped() -> None:
-    net = _Net().eval()
-    frozen = torch.jit.freeze(torch.jit.script(net))
-    module = _loaded(frozen, map_location="jax")
-    torch.testing.assert_close(module(_X.to("jax")).cpu(), net(_X))
-
-
 @pytest.mark.parametrize("saved", ["cpu", "jax"])
 @pytest.mark.parametrize("mapped", ["cpu", "jax", torch.device("jax", 0)], ids=str)
 def test_constants_of_one_shape_are_mapped(mapped: str | torch.device, saved: str) -> None:

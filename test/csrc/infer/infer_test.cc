@@ -37,27 +37,9 @@ const ir::Shape* Float(std::vector<int64_t> sizes) {
   return tensor::ShapeOf(at::kFloat, sizes, "").get();
 }
 
-TEST_F(InferTest, ResultsHaveTheShapesThatTorchPromises) {
-  const at::Tensor x = record::Upload(Iota({2, 3})), y = record::Upload(Iota({3}, at::kLong));
-  const auto signature = InferOp("add", "Tensor", {x, y, 1});
-  EXPECT_EQ(signature->op, "aten::add.Tensor");
-  EXPECT_EQ(signature->outputs, Shapes{Float({2, 3})});
-  EXPECT_FALSE(signature->runs_on_cpu);
-}
-
 TEST_F(InferTest, NothingIsComputed) {
   InferOp("add", "Tensor", {record::Upload(Iota({2, 3})), record::Upload(Iota({3})), 1});
   EXPECT_EQ(runtime.counters().executions, 0u);
-}
-
-TEST_F(InferTest, AWrittenArgumentIsAnOutput) {
-  const at::Tensor x = record::Upload(Iota({2, 3}));
-  EXPECT_EQ(InferOp("add_", "Tensor", {x, x, 1})->outputs, Shapes{Float({2, 3})});
-}
-
-TEST_F(InferTest, AnOutArgumentHasTheShapeThatItIsGiven) {
-  const at::Tensor x = record::Upload(Iota({2, 3})), out = record::Upload(Iota({0}));
-  EXPECT_EQ(InferOp("add", "out", {x, x, 1, out})->outputs, Shapes{Float({2, 3})});
 }
 
 TEST_F(InferTest, EachWrittenArgumentIsAnOutput) {
@@ -90,17 +72,6 @@ TEST_F(InferTest, ADenseViewHasNoLayoutOfItsOwn) {
 TEST_F(InferTest, TheOffsetOfARuntimeIndexIsNotInTheLayout) {
   const at::Tensor x = record::Upload(Iota({4, 3}));
   EXPECT_EQ(InferOp("select", "int", {x, 0, 2})->layouts[0].offset, 0);
-}
-
-TEST_F(InferTest, ANumberDoesNotPromoteATensorOfItsKind) {
-  at::Tensor number = Iota({2}, at::kDouble).select(0, 1);
-  number.unsafeGetTensorImpl()->set_wrapped_number(true);
-  EXPECT_EQ(InferOp("mul", "Tensor", {record::Upload(Iota({2})), number})->outputs,
-            Shapes{Float({2})});
-}
-
-TEST_F(InferTest, ADataDependentShapeIsForTheCpu) {
-  EXPECT_TRUE(InferOp("nonzero", "", {record::Upload(Iota({4}))})->runs_on_cpu);
 }
 
 TEST_F(InferTest, AWrongCallIsForTheCpu) {

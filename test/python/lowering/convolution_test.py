@@ -35,6 +35,7 @@ def test_convolution(case):
     check(aten.convolution, x, weight, bias, *geometry, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.few_daily(2)
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_its_gradients(case):
     x, weight, bias, geometry = operands(case)
@@ -200,6 +201,7 @@ def operations(case, dtype="float32") -> list[set[str]]:
     return [{name for name, text in EXPENSIVE.items() if text in p} for p in lowered(case, dtype)]
 
 
+@pytest.mark.few_daily(4)
 @pytest.mark.parametrize("case", CHOICES.values(), ids=CHOICES.keys())
 def test_the_form_is_chosen_by_the_shape(case):
     assert operations(case) == [*[{case[-1]}] * 3, set()]
@@ -210,6 +212,7 @@ def test_the_gradient_of_a_large_kernel_for_one_channel_is_a_product():
     assert operations(case) == [{"aten"}, {"aten"}, {"dot_general"}, set()]
 
 
+@pytest.mark.few_daily(2)
 @pytest.mark.parametrize("case", CHOICES.values(), ids=CHOICES.keys())
 def test_a_gpu_uses_its_own_convolutions(monkeypatch, case):
     monkeypatch.setattr(target, "platform", lambda: "gpu")

@@ -50,6 +50,7 @@ def test_weighted_bags_and_the_gradient_of_the_weights():
     check(aten._embedding_bag_per_sample_weights_backward, *args)
 
 
+@pytest.mark.few_daily(1)
 @modes
 def test_gradient_of_bags(mode):
     table = torch.randn(10, 4)
@@ -70,6 +71,7 @@ def test_gradient_of_bags_divided_by_how_often_a_row_was_used():
     check(aten._embedding_bag_backward, *args, 10, True, 0, False, None)
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("mode", [0, 1, 2])
 def test_bags_without_indices(mode):
     nothing, offsets = torch.zeros(0, dtype=torch.int64), torch.zeros(2, dtype=torch.int64)

@@ -12,6 +12,7 @@ def close(op, *args, **kwargs):
     check(op, *args, rtol=1e-3, atol=1e-3, **kwargs)
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("upper", [False, True])
 def test_cholesky_and_solving_by_it(upper):
     close(aten.linalg_cholesky_ex, POSITIVE, upper=upper)
@@ -20,6 +21,7 @@ def test_cholesky_and_solving_by_it(upper):
     close(aten.cholesky_inverse, factor, upper)
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("upper", [False, True])
 @pytest.mark.parametrize("left", [False, True])
 def test_triangular_systems(left, upper):
@@ -27,6 +29,7 @@ def test_triangular_systems(left, upper):
     close(aten.linalg_solve_triangular, POSITIVE, b, upper=upper, left=left)
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("shape", [(4, 4), (3, 5), (5, 3)])
 def test_lu(shape):
     x = torch.randn(2, *shape)
@@ -35,6 +38,7 @@ def test_lu(shape):
     close(aten.lu_unpack, *torch.linalg.lu_factor(x))
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("left", [False, True])
 @pytest.mark.parametrize("adjoint", [False, True])
 def test_solving_by_lu(adjoint, left):
@@ -56,6 +60,7 @@ def test_a_singular_matrix_is_reported():
     assert info.item() == 1
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("mode", ["reduced", "complete", "r"])
 def test_qr(mode):
     close(aten.linalg_qr, torch.randn(5, 3), mode)
@@ -67,6 +72,7 @@ def test_eigenvalues_and_singular_values():
     close(aten._linalg_svd, torch.randn(5, 3), False, False)
 
 
+@pytest.mark.few_daily(4)
 @pytest.mark.parametrize("scale", [0, 1e-30, 1, 1e30])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.complex64])
 @pytest.mark.parametrize("op", [aten._linalg_eigvals, aten.linalg_eig])
@@ -78,11 +84,13 @@ def test_eigenvalues_of_matrices_of_any_scale(op, dtype, scale):
     assert distances.min(-1).values.max() <= 1e-4 * scale
 
 
+@pytest.mark.nightly
 def test_cross_product_and_matrix_exponential():
     close(aten.linalg_cross, torch.randn(3, 4), torch.randn(3, 4), dim=0)
     close(aten.linalg_matrix_exp, A / 4)
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("normalization", [0, 1, 2])
 def test_fourier_transforms(normalization):
     x = torch.randn(3, 4, 6)
@@ -95,6 +103,7 @@ def test_fourier_transforms(normalization):
     close(aten._fft_c2r, torch.fft.rfftn(x[..., :5], dim=[1, 2]), [1, 2], normalization, 5)
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("normalization", [0, 1, 2])
 def test_a_fourier_transform_of_infinity_has_nan_only_where_the_cpu_has_it(normalization):
     x = torch.tensor([1.0, float("inf"), 2.0, 3.0])

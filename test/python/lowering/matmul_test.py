@@ -53,6 +53,7 @@ def test_vdot_conjugates():
     check(aten.vdot, torch.tensor([1 + 2j, 3j]), torch.tensor([2 - 1j, 1j]))
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("shape", [(4,), (3, 4), (2, 3, 4)])
 def test_linear_and_its_gradients(shape):
     x, weight, bias = torch.randn(shape), torch.randn(5, 4), torch.randn(5)

@@ -12,23 +12,27 @@ def close(op, *args):
     check(op, *args, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("training", [True, False])
 def test_batch_norm_and_its_running_statistics(training):
     args = (X, WEIGHT, BIAS, MEAN, VAR, training, 0.1, 1e-5)
     close(aten._native_batch_norm_legit_functional, *args)
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("training", [True, False])
 def test_batch_norm_without_weights(training):
     close(aten.native_batch_norm, X, None, None, MEAN.clone(), VAR.clone(), training, 0.1, 1e-5)
 
 
+@pytest.mark.nightly
 def test_the_other_forms_of_batch_norm():
     close(aten._batch_norm_with_update_functional, X, WEIGHT, BIAS, MEAN, VAR, 0.1, 1e-5)
     close(aten._native_batch_norm_legit_no_training, X, WEIGHT, BIAS, MEAN, VAR, 0.1, 1e-5)
     close(aten._native_batch_norm_legit.no_stats, X, WEIGHT, BIAS, True, 0.1, 1e-5)
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("training", [True, False])
 def test_gradients_of_batch_norm(training):
     _, mean, invstd = aten.native_batch_norm(X, WEIGHT, BIAS, None, None, True, 0.1, 1e-5)
@@ -36,6 +40,7 @@ def test_gradients_of_batch_norm(training):
     close(aten.native_batch_norm_backward, *args)
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("shape", [[8], [6, 8]])
 def test_layer_norm_and_its_gradients(shape):
     x, weight, bias = torch.randn(4, 6, 8), torch.randn(shape), torch.randn(shape)

@@ -29,6 +29,7 @@ def test_maximum_and_its_position(window):
     check(aten.max_pool2d_with_indices, X, *window)
 
 
+@pytest.mark.few_daily(2)
 @windows
 def test_gradient_of_maximum(window):
     kernel, stride, *rest = window
@@ -64,7 +65,7 @@ def test_three_dimensions():
     check(aten.avg_pool3d, x, [2, 2, 2], [2, 2, 2], [1, 1, 1])
 
 
-@pytest.mark.few_daily(5)
+@pytest.mark.few_daily(2)
 @windows
 @pytest.mark.parametrize("count_include_pad", [True, False])
 @pytest.mark.parametrize("divisor", [None, 3])
@@ -78,6 +79,7 @@ def test_average_and_its_gradient(window, count_include_pad, divisor):
     check(aten.avg_pool2d_backward, grad, X, kernel, stride or kernel, *args)
 
 
+@pytest.mark.few_daily(2)
 @pytest.mark.parametrize("size", [[1, 1], [3, 4], [4, 3], [9, 8], [10, 12]])
 def test_adaptive_average_and_its_gradient(size):
     check(aten._adaptive_avg_pool2d, X, size)
@@ -108,6 +110,7 @@ def test_adaptive_maximum_and_its_gradient(size):
     check(aten.adaptive_max_pool2d_backward, torch.randn(2, 3, *size), X, positions)
 
 
+@pytest.mark.few_daily(1)
 @pytest.mark.parametrize("size", [[0, 0], [0, 3], [4, 0]])
 def test_adaptive_pooling_to_nothing(size):
     check(aten.adaptive_max_pool2d, X, size)

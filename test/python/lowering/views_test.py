@@ -62,6 +62,7 @@ def test_reading_a_view(view):
     check(op, X, *args)
 
 
+@pytest.mark.few_daily(5)
 @pytest.mark.parametrize("name", [name for name in VIEWS if name not in ("expand", "unfold")])
 def test_writing_through_a_view(name):
     op, *args = VIEWS[name]
@@ -80,6 +81,7 @@ def test_writing_through_one_of_several_views(output):
     )
 
 
+@pytest.mark.few_daily(2)
 @pytest.mark.parametrize(
     "dtype", [torch.int32, torch.int64, torch.float64, torch.uint8, torch.complex64]
 )
