@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "test/csrc/record/recorder_test_base.h"
+#include "torch_xla_lite/csrc/device/block_allocator.h"
 #include "torch_xla_lite/csrc/ir/graph.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
 #include "torch_xla_lite/csrc/tensor/tensor_impl.h"
@@ -105,6 +106,20 @@ TEST_F(InterpreterTest, AnOpMayUseItsLoweringByRequest) {
   const at::Tensor x = Upload(Iota({3}));
   Run(interpreter, x.exp().sin());
   EXPECT_EQ(lowered, std::vector<std::string>{"aten::exp"});
+}
+
+TEST_F(InterpreterTest, AResultIsFreedWhileAnotherOfItsCallIsNeeded) {
+  constexpr int64_t kSize = 1 << 16;
+  size_t used = 0;
+  const auto run = [&](const ir::Node&, std::span<const at::Tensor> operands) {
+    used = device::CountBlockBytes().used;
+    return std::vector<at::Tensor>{operands[0].clone()};
+  };
+  Interpreter interpreter(run, nullptr);
+  interpreter.UseLowering("aten::exp");
+  const auto [values, indices] = Upload(Iota({kSize})).sort();
+  Run(interpreter, values.sum().exp().add(indices));
+  EXPECT_EQ(used, kSize * sizeof(int64_t));
 }
 
 TEST_F(InterpreterTest, TheDefaultDtypeIsThatOfTheRecording) {

@@ -25,7 +25,7 @@ constexpr size_t kMostBlocks = 8192;
 // This much is kept in any case: the arrays of a small step.
 constexpr size_t kKeptAtLeast = size_t{8} << 20;
 
-// The most bytes in use count from so many allocations on, and up to twice as many.
+// A period has so many allocations, if nothing ends it earlier.
 constexpr size_t kPeriod = 16384;
 
 // Eight sizes between two powers of two. The rest of a block is never touched, and is no memory.
@@ -59,6 +59,11 @@ class BlockAllocator final : public c10::Allocator {
     const std::lock_guard lock(mutex_);
     return {used_bytes_, kept_bytes_};
   }
+  void EndPeriod() {
+    const std::lock_guard lock(mutex_);
+    BeginPeriod();
+    UnmapExcess();
+  }
   void ReleaseKept() {
     const std::lock_guard lock(mutex_);
     while (!kept_.empty()) Unmap(kept_.front());
@@ -87,12 +92,12 @@ class BlockAllocator final : public c10::Allocator {
     used_.emplace(block, size);
     used_bytes_ += size;
     peak_ = std::max(peak_, used_bytes_);
-    if (++count_ % kPeriod == 0) {
-      last_peak_ = std::exchange(peak_, used_bytes_);
-      UnmapExcess();
-    }
+    if (++count_ % kPeriod == 0) BeginPeriod();
+    UnmapExcess();
     return block;
   }
+
+  void BeginPeriod() { last_peak_ = std::exchange(peak_, used_bytes_); }
 
   // The block that was freed last, which the processor's cache may still have.
   void* TakeKept(size_t size) {
@@ -123,10 +128,11 @@ class BlockAllocator final : public c10::Allocator {
     UnmapExcess();
   }
 
-  // What is mapped stays below twice what was lately in use at once: a loop may need its arrays of
-  // different sizes at different times.
+  // A loop may need its arrays of different sizes at different times. So an eighth more stays
+  // mapped than was lately in use at once; what was freed first goes.
   void UnmapExcess() {
-    const size_t most = std::max(kKeptAtLeast, 2 * std::max(peak_, last_peak_));
+    const size_t peak = std::max(peak_, last_peak_);
+    const size_t most = std::max(kKeptAtLeast, peak + peak / 8);
     while (!kept_.empty() && used_bytes_ + kept_bytes_ > most) Unmap(kept_.front());
   }
 
@@ -183,6 +189,7 @@ BlockScope::BlockScope() : was_active_(std::exchange(is_active, true)) {}
 BlockScope::~BlockScope() { is_active = was_active_; }
 
 BlockBytes CountBlockBytes() { return Blocks().Count(); }
+void EndBlockPeriod() { Blocks().EndPeriod(); }
 void ReleaseKeptBlocks() { Blocks().ReleaseKept(); }
 
 }  // namespace torch_xla_lite::device

@@ -40,6 +40,10 @@ struct BlockBytes {
 };
 BlockBytes CountBlockBytes();
 
+// How much is kept depends on the most bytes that were in use at once in this period and the last.
+// The run of a program that has memory of its own ends one.
+void EndBlockPeriod();
+
 // Gives what no array uses back to the system.
 void ReleaseKeptBlocks();
 

@@ -53,22 +53,30 @@ at::Tensor Owned(at::Tensor tensor) {
 class Lifetimes {
  public:
   explicit Lifetimes(const ir::Graph& graph, const ir::Description& description)
-      : graph_(graph), steps_(description.steps), last_use_(steps_.size()), freed_(steps_.size()) {
+      : graph_(graph), steps_(description.steps) {
     for (uint32_t i = 0; i < steps_.size(); ++i) {
-      last_use_[i] = i;
-      for (const ir::Position operand : steps_[i].operands) last_use_[operand.step] = i;
+      first_.push_back(last_use_.size());
+      const ir::Signature* const call = steps_[i].signature;
+      last_use_.insert(last_use_.end(), call == nullptr ? 1 : call->outputs.size(), i);
+      for (const ir::Position operand : steps_[i].operands) LastUse(operand) = i;
     }
-    for (const ir::Position root : description.roots) last_use_[root.step] = kForEver;
+    for (const ir::Position root : description.roots) LastUse(root) = kForEver;
+    freed_.resize(steps_.size(), {kForEver, 0});
+    next_freed_.resize(last_use_.size());
     for (uint32_t i = 0; i < steps_.size(); ++i) {
-      if (last_use_[i] == kForEver) continue;
-      freed_[i].next = std::exchange(freed_[last_use_[i]].first, i);
+      const uint32_t end = i + 1 < steps_.size() ? first_[i + 1] : last_use_.size();
+      for (uint32_t value = first_[i]; value < end; ++value) {
+        if (last_use_[value] == kForEver) continue;
+        ir::Position& freed = freed_[last_use_[value]];
+        next_freed_[value] = std::exchange(freed, ir::Position{i, value - first_[i]});
+      }
     }
   }
 
-  // Calls `free` with each step whose results are not needed after step `i`, which may be `i`.
+  // Calls `free` with each result that is not needed after step `i`, which may be one of `i`.
   template <typename Free>
   void ForEachFreedAfter(uint32_t i, Free free) const {
-    for (uint32_t step = freed_[i].first; step != kForEver; step = freed_[step].next) free(step);
+    for (ir::Position at = freed_[i]; at.step != kForEver; at = next_freed_[ValueOf(at)]) free(at);
   }
 
   // A write through several views is a write for each: y = v(x), y' = w(y, value), x' = v(x, y').
@@ -83,7 +91,7 @@ class Lifetimes {
         view.operands[0].step == base.step && view.operands[0].output == base.output &&
         view.signature->words == outer.signature->words &&
         std::ranges::equal(graph_.nodes[viewed.step]->scalars(), graph_.nodes[i + 1]->scalars()) &&
-        last_use_[viewed.step] == i && last_use_[i] == i + 1 && last_use_[base.step] == i + 1;
+        LastUse(viewed) == i && LastUse({i, 0}) == i + 1 && LastUse(base) == i + 1;
     return is_through ? std::optional(base) : std::nullopt;
   }
 
@@ -94,15 +102,16 @@ class Lifetimes {
     return step.signature != nullptr && step.signature->op.starts_with("write:");
   }
 
+  size_t ValueOf(ir::Position at) const { return first_[at.step] + at.output; }
+  uint32_t& LastUse(ir::Position at) { return last_use_[ValueOf(at)]; }
+  uint32_t LastUse(ir::Position at) const { return last_use_[ValueOf(at)]; }
+
   const ir::Graph& graph_;
   const std::vector<ir::Step>& steps_;
-  std::vector<uint32_t> last_use_;
-  // The steps that each step frees: a list, in which each step is once.
-  struct Freed {
-    uint32_t first = kForEver;
-    uint32_t next = kForEver;
-  };
-  std::vector<Freed> freed_;
+  std::vector<uint32_t> first_;     // For each step: its first value.
+  std::vector<uint32_t> last_use_;  // For each value: a step.
+  // The values that each step frees: a list, in which each value is once.
+  std::vector<ir::Position> freed_, next_freed_;
 };
 
 // The op, and the dtypes of its operands and results.
@@ -160,11 +169,16 @@ std::vector<at::Tensor> Interpreter::Run(const ir::Graph& graph, std::vector<at:
     for (const ir::Position operand : step.operands) {
       operands.push_back(results[operand.step][operand.output]);
     }
-    lifetimes.ForEachFreedAfter(i, [&](uint32_t done) { results[done].clear(); });
+    lifetimes.ForEachFreedAfter(i, [&](ir::Position done) {
+      if (done.step != i) results[done.step][done.output].reset();
+    });
     const bool overwrites = !operands.empty() && may_overwrite(operands[0], i);
     if (trace != nullptr) trace->BeginCall(step.operands, operands, overwrites);
     results[i] = RunCall(*graph.nodes[i], std::move(operands), overwrites);
     if (trace != nullptr) trace->EndCall(results[i]);
+    lifetimes.ForEachFreedAfter(i, [&](ir::Position done) {
+      if (done.step == i) results[i][done.output].reset();
+    });
   }
   std::vector<at::Tensor> roots;
   for (const ir::Position root : description.roots) {

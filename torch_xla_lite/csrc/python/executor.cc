@@ -406,6 +406,7 @@ ir::Ref<runtime::Executable> PyExecutor::Load(const ir::Graph& graph) {
 }
 
 ir::Ref<runtime::Executable> PyExecutor::Compile(const ir::Graph& graph) {
+  device::ReleaseKeptBlocks();  // XLA needs the memory more.
   const Untraced python;
   return Compiled(DescribeGraph(graph), py::int_(ir::StructureHash(graph.key)));
 }
@@ -449,6 +450,7 @@ std::vector<ir::Ref<ir::Buffer>> PyExecutor::Execute(runtime::Executable& execut
   const DeferredInterrupts deferred;
   has_run_program_ = true;
   const py::sequence returned = ours.Call(arguments);
+  device::EndBlockPeriod();
   std::vector<ir::Ref<ir::Buffer>> results;
   results.reserve(graph.roots.size());
   for (py::handle array : returned) {
