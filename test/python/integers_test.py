@@ -134,11 +134,13 @@ def test_what_the_cpu_refuses_is_refused_at_once(op, dtype):
     assert str(got.value).split("\n")[0] == str(wanted.value).split("\n")[0]
 
 
-def test_integers_have_a_histogram_as_on_cuda():
+@pytest.mark.parametrize("dtype", [torch.int8, torch.int32])
+def test_integers_have_a_histogram_as_on_cuda(dtype: torch.dtype):
     """Libraries convert to float on the CPU only."""
-    x = torch.tensor([0, 1, 1, 3, 9, -1])
-    wanted = torch.histc(x.float(), 4, 0, 3).int()
-    assert torch.histc(x.int().jax(), 4, 0, 3).tolist() == wanted.tolist() == [1, 2, 0, 1]
+    x = torch.tensor([0, 1, 1, 3, 9, -1, 100, 127])
+    for arguments in ((4, 0, 3), (100, 0, 0)):
+        wanted = torch.histc(x.float(), *arguments)
+        assert torch.histc(x.to(dtype).jax(), *arguments).tolist() == wanted.tolist()
 
 
 def test_what_is_refused_is_not_counted_as_a_fallback():

@@ -215,6 +215,7 @@ def isin(
 @lower("aten::histc", constants=True, refuses="bc")
 def histc(self: jax.Array, bins: int = 100, min: Number = 0, max: Number = 0) -> jax.Array:
     x = lax.reshape(opmath(self), (self.size,))
+    x = x if is_float(x.dtype) else x.astype(np.int64)  # (x - low) * bins has to fit.
     low, high = (jnp.min(x), jnp.max(x)) if min == max and x.size else (min, max)
     low, high = jnp.asarray(low, x.dtype), jnp.asarray(high, x.dtype)
     finite = jnp.isfinite(low) & jnp.isfinite(high)
