@@ -157,7 +157,6 @@ PROGRAMS = {
 DAILY = ("transformers Llama",)
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("training", [False, True], ids=["eval", "train"])
 @pytest.mark.parametrize("name", mostly_nightly(PROGRAMS, DAILY))
 def test_outputs_buffers_and_gradients_are_those_of_the_cpu(name: str, training: bool) -> None:

@@ -198,7 +198,7 @@ def outcome(module: Called, gradient: Gradient) -> str:
     return "agrees"
 
 
-@pytest.mark.nightly
+@pytest.mark.few_daily(2)
 @pytest.mark.parametrize("gradient", GRADIENTS)
 @pytest.mark.parametrize("name", DAILY)
 def test_an_op_of_the_database_agrees(name: str, gradient: Gradient, database: dict) -> None:
