@@ -6,7 +6,8 @@
 
 A program of test/programs runs for some steps, with an empty cache of compiled programs and one
 thread. The CPU seconds are those of all its threads and workers from the end of the imports to the
-end of the process, so they have the construction of models, all first calls, and compilations.
+end of the process, so they have the construction of models, all first calls, and compilations. The
+peak of memory is that of the process, with its imports.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ def seconds():
     return sum(usage.ru_utime + usage.ru_stime for usage in of)
 start = seconds()
 run(device, int(steps))
-print("seconds", seconds() - start)
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+print("measured", seconds() - start, peak)
 """
 
 
@@ -65,26 +67,35 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     report = harness.Report(harness.machine(threads=options.threads or "default"))
-    rows = []
+    rows, memory = [], []
     for name, steps in RUNS:
         if name not in options.only:
             continue
+        peaks: dict[str, list[float]] = {"ours": [], "eager": []}
+
+        def seconds(who: str, device: str, name=name, steps=steps, peaks=peaks) -> float:
+            seconds, peak = measured(name, device, steps, options.threads)
+            peaks[who].append(peak)
+            return seconds
+
         contenders = {
-            "ours": lambda name=name, steps=steps: seconds_of(name, "jax", steps, options.threads),
-            "eager": lambda name=name, steps=steps: seconds_of(name, "cpu", steps, options.threads),
+            "ours": lambda seconds=seconds: seconds("ours", "jax"),
+            "eager": lambda seconds=seconds: seconds("eager", "cpu"),
         }
-        seconds = harness.interleave(contenders, options.rounds)
-        row = harness.compare(f"{name}, {steps} steps", seconds, "CPU s", against="eager", goal=2)
-        rows.append(row)
-        print(f"{row.name}: {row.ratio:.2f}", file=sys.stderr)
+        label = f"{name}, {steps} steps"
+        found = harness.interleave(contenders, options.rounds)
+        rows.append(harness.compare(label, found, "CPU s", against="eager", goal=2))
+        memory.append(harness.compare(label, peaks, "MB", against="eager", scale=1e-6))
+        print(f"{label}: {rows[-1].ratio:.2f}", file=sys.stderr)
     ratios = [row.ratio for row in rows if row.ratio is not None]
     rows.append(harness.Row("median", "", {}, statistics.median(ratios), 1.3))
     report.add("The first process", rows)
+    report.add("Its peak of memory", memory)
     report.write(options.json)
 
 
-def seconds_of(name: str, device: str, steps: int, threads: int) -> float:
-    """CPU seconds of a process that runs a program."""
+def measured(name: str, device: str, steps: int, threads: int) -> tuple[float, float]:
+    """CPU seconds and the peak of bytes of a process that runs a program."""
     with tempfile.TemporaryDirectory() as cache:
         environment = {**os.environ, "XDG_CACHE_HOME": cache, "HF_HUB_OFFLINE": "1"}
         if threads:
@@ -93,7 +104,8 @@ def seconds_of(name: str, device: str, steps: int, threads: int) -> float:
         done = subprocess.run(
             command, env=environment, stdout=subprocess.PIPE, text=True, check=True
         )
-    return float(done.stdout.split("seconds ")[-1])
+    seconds, peak = done.stdout.split("measured ")[-1].split()
+    return float(seconds), float(peak)
 
 
 if __name__ == "__main__":

@@ -130,7 +130,13 @@ def test_an_error_of_the_program_is_that_of_the_compiled_graph(name: str):
 DTYPES = ["bfloat16", "float16", "int32", "int16", "int8", "uint8", "uint16", "bool", "complex64"]
 
 # What may differ, and why.
-DIFFERENT: dict[str, str] = {}
+DIFFERENT: dict[str, str] = {
+    "index_reduce_mean": "compiled, a sum of uint16 wraps",
+    "scatter_reduce_mean": "compiled, a sum of uint16 wraps",
+    "kthvalue": "which of equal elements is found",
+    "topk": "which of equal elements is found",
+    "torch_ops_aten__safe_softmax_default": "of integers, an error once it is compiled",
+}
 
 
 def refused_samples(op: Any, dtype: str) -> Iterator[Any]:
