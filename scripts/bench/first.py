@@ -6,8 +6,8 @@
 
 A program of test/programs runs for some steps, with an empty cache of compiled programs and one
 thread. The CPU seconds are those of all its threads and workers from the end of the imports to the
-end of the process, so they have the construction of models, all first calls, and compilations. The
-peak of memory is that of the process, with its imports.
+end of the process: with the construction of models, all first calls, and compilations. The peak of
+memory is that of the process, with its imports.
 """
 
 from __future__ import annotations
@@ -53,8 +53,7 @@ def seconds():
     return sum(usage.ru_utime + usage.ru_stime for usage in of)
 start = seconds()
 run(device, int(steps))
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-print("measured", seconds() - start, peak)
+print(seconds() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
 """
 
 
@@ -71,20 +70,12 @@ def main() -> None:
     for name, steps in RUNS:
         if name not in options.only:
             continue
-        peaks: dict[str, list[float]] = {"ours": [], "eager": []}
-
-        def seconds(who: str, device: str, name=name, steps=steps, peaks=peaks) -> float:
-            seconds, peak = measured(name, device, steps, options.threads)
-            peaks[who].append(peak)
-            return seconds
-
-        contenders = {
-            "ours": lambda seconds=seconds: seconds("ours", "jax"),
-            "eager": lambda seconds=seconds: seconds("eager", "cpu"),
-        }
+        found: dict[str, list[tuple[float, float]]] = {"ours": [], "eager": []}
+        for who, device in [("ours", "jax"), ("eager", "cpu")] * options.rounds:
+            found[who].append(measured(name, device, steps, options.threads))
+        seconds, peaks = ({who: [x[i] for x in found[who]] for who in found} for i in range(2))
         label = f"{name}, {steps} steps"
-        found = harness.interleave(contenders, options.rounds)
-        rows.append(harness.compare(label, found, "CPU s", against="eager", goal=2))
+        rows.append(harness.compare(label, seconds, "CPU s", against="eager", goal=2))
         memory.append(harness.compare(label, peaks, "MB", against="eager", scale=1e-6))
         print(f"{label}: {rows[-1].ratio:.2f}", file=sys.stderr)
     ratios = [row.ratio for row in rows if row.ratio is not None]
@@ -101,10 +92,8 @@ def measured(name: str, device: str, steps: int, threads: int) -> tuple[float, f
         if threads:
             environment["OMP_NUM_THREADS"] = str(threads)
         command = [sys.executable, "-c", _PROGRAM, name, device, str(steps)]
-        done = subprocess.run(
-            command, env=environment, stdout=subprocess.PIPE, text=True, check=True
-        )
-    seconds, peak = done.stdout.split("measured ")[-1].split()
+        output = subprocess.check_output(command, env=environment, text=True)
+    seconds, peak = output.split()[-2:]
     return float(seconds), float(peak)
 
 
