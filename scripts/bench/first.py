@@ -49,7 +49,7 @@ if name == "prompt":
     import IPython.core.interactiveshell
 torch.ones(1).to(device).sum().item()
 def seconds():
-    of = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    of = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(usage.ru_utime + usage.ru_stime for usage in of)
 start = seconds()
 run(device, int(steps))
@@ -93,8 +93,7 @@ def measured(name: str, device: str, steps: int, threads: int) -> tuple[float, f
             environment["OMP_NUM_THREADS"] = str(threads)
         command = [sys.executable, "-c", _PROGRAM, name, device, str(steps)]
         output = subprocess.check_output(command, env=environment, text=True)
-    seconds, peak = output.split()[-2:]
-    return float(seconds), float(peak)
+    return tuple(map(float, output.split()[-2:]))
 
 
 if __name__ == "__main__":
