@@ -70,7 +70,7 @@ def main() -> None:
     for name, steps in RUNS:
         if name not in options.only:
             continue
-        found: dict[str, list[tuple[float, float]]] = {"ours": [], "eager": []}
+        found: dict[str, list[tuple[float, ...]]] = {"ours": [], "eager": []}
         for who, device in [("ours", "jax"), ("eager", "cpu")] * options.rounds:
             found[who].append(measured(name, device, steps, options.threads))
         seconds, peaks = ({who: [x[i] for x in found[who]] for who in found} for i in range(2))
@@ -85,7 +85,7 @@ def main() -> None:
     report.write(options.json)
 
 
-def measured(name: str, device: str, steps: int, threads: int) -> tuple[float, float]:
+def measured(name: str, device: str, steps: int, threads: int) -> tuple[float, ...]:
     """CPU seconds and the peak of bytes of a process that runs a program."""
     with tempfile.TemporaryDirectory() as cache:
         environment = {**os.environ, "XDG_CACHE_HOME": cache, "HF_HUB_OFFLINE": "1"}
