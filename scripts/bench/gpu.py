@@ -12,73 +12,35 @@ whose steps are bound by the host.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from scripts.bench import models
+
 CONTENDERS = ("ours", "eager", "compiled")
 ROUNDS, STEPS = 5, 20
 
-Model = tuple[nn.Module, Callable[[str], tuple[Tensor, ...]], bool]
 
+class Loss(nn.Module):
+    """A model, and what it is trained for."""
 
-class Attention(nn.Module):
-    """Causal, with heads of 64."""
-
-    def __init__(self, width: int) -> None:
+    def __init__(self, model: nn.Module, loss: Callable[[Tensor, Tensor], Tensor]) -> None:
         super().__init__()
-        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-
-    def forward(self, x: Tensor) -> Tensor:
-        batch, length, width = x.shape
-        q, k, v = (
-            part.view(batch, length, width // 64, 64).transpose(1, 2)
-            for part in self.qkv(x).split(width, 2)
-        )
-        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        return self.out(y.transpose(1, 2).reshape(batch, length, width))
-
-
-class Block(nn.Module):
-    """A layer of GPT-2."""
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.norm_1, self.norm_2 = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.attention = Attention(width)
-        self.mlp = nn.Sequential(
-            nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width)
-        )
-
-    def forward(self, x: Tensor) -> Tensor:
-        x = x + self.attention(self.norm_1(x))
-        return x + self.mlp(self.norm_2(x))
-
-
-class Gpt(nn.Module):
-    """GPT-2's smallest; the loss of the next token."""
-
-    def __init__(self, width: int = 768, layers: int = 12, tokens: int = 50_304) -> None:
-        super().__init__()
-        self.tokens, self.places = nn.Embedding(tokens, width), nn.Embedding(1024, width)
-        self.blocks = nn.Sequential(*(Block(width) for _ in range(layers)))
-        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, tokens, bias=False)
-        self.head.weight = self.tokens.weight
-        nn.init.normal_(self.tokens.weight, std=0.02)
+        self.model, self.loss = model, loss
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        places = self.places(torch.arange(x.shape[1], device=x.device))
-        scores = self.head(self.norm(self.blocks(self.tokens(x) + places)))
-        return F.cross_entropy(scores.flatten(0, 1), y.flatten())
+        return self.loss(self.model(x), y)
 
 
 class Bottleneck(nn.Module):
@@ -108,71 +70,57 @@ def _convolution(given: int, width: int, kernel: int, stride: int) -> list[nn.Mo
     ]
 
 
-class Resnet(nn.Module):
-    """ResNet-50; the loss of the class."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        layers = [*_convolution(3, 64, 7, 2), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
-        given = 64
-        for width, count in ((64, 3), (128, 4), (256, 6), (512, 3)):
-            for i in range(count):
-                layers.append(Bottleneck(given, width, 2 if i == 0 and width > 64 else 1))
-                given = 4 * width
-        self.layers = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten())
-        self.head = nn.Linear(given, 1000)
-
-    def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        return F.cross_entropy(self.head(self.layers(x)), y)
+def _resnet() -> nn.Module:
+    """ResNet-50."""
+    layers = [*_convolution(3, 64, 7, 2), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
+    given = 64
+    for width, count in ((64, 3), (128, 4), (256, 6), (512, 3)):
+        for i in range(count):
+            layers.append(Bottleneck(given, width, 2 if i == 0 and width > 64 else 1))
+            given = 4 * width
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(given, 1000))
 
 
-class Perceptron(nn.Module):
+def _perceptron(width: int = 128) -> nn.Module:
     """Forty layers that are too small for any device."""
-
-    def __init__(self, width: int = 128) -> None:
-        super().__init__()
-        layers = [part for _ in range(40) for part in (nn.Linear(width, width), nn.ReLU())]
-        self.layers = nn.Sequential(*layers)
-
-    def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        return F.mse_loss(self.layers(x), y)
+    return nn.Sequential(
+        *(part for _ in range(40) for part in (nn.Linear(width, width), nn.ReLU()))
+    )
 
 
-def models() -> dict[str, Model]:
-    """A model, its data for a device, and whether autocast is on."""
-    return {
-        "perceptron of 40 layers, batch 64": (
-            Perceptron(),
-            lambda device: tuple(torch.randn(64, 128).to(device) for _ in range(2)),
-            False,
-        ),
-        "GPT-2, 16 x 512 tokens": (
-            Gpt(),
-            lambda device: tuple(torch.randint(50_304, (16, 512)).to(device) for _ in range(2)),
-            True,
-        ),
-        "ResNet-50, 128 images": (
-            Resnet(),
-            lambda device: (
-                torch.randn(128, 3, 224, 224).to(device),
-                torch.randint(1000, (128,)).to(device),
-            ),
-            True,
-        ),
-    }
+def _gpt() -> nn.Module:
+    """GPT-2's smallest."""
+    model = models.Gpt(layers=12, width=768, heads=12, vocabulary=50_304, length=512)
+    model.head.weight = model.tokens.weight
+    nn.init.normal_(model.tokens.weight, std=0.02)
+    return model
 
 
-def train(contender: str) -> None:
-    """Trains each model, and prints a line of JSON for it."""
+def _next_token(scores: Tensor, tokens: Tensor) -> Tensor:
+    return F.cross_entropy(scores.flatten(0, 1), tokens.flatten())
+
+
+def cases() -> Iterator[tuple[str, nn.Module, tuple[Tensor, Tensor], bool]]:
+    """A name, a model, its data, and whether autocast is on."""
+    vectors = torch.randn(64, 128), torch.randn(64, 128)
+    yield "perceptron of 40 layers, batch 64", Loss(_perceptron(), F.mse_loss), vectors, False
+    tokens = torch.randint(50_304, (16, 512)), torch.randint(50_304, (16, 512))
+    yield "GPT-2, 16 x 512 tokens", Loss(_gpt(), _next_token), tokens, True
+    images = torch.randn(128, 3, 224, 224), torch.randint(1000, (128,))
+    yield "ResNet-50, 128 images", Loss(_resnet(), F.cross_entropy), images, True
+
+
+def train(contender: str, count: int) -> None:
+    """Trains some models, and prints a line of JSON for each."""
     if contender == "ours":
         import torch_xla_lite  # noqa: F401
-    for name, model in models().items():
-        first, median = _trained(*model, contender)
+    for name, *case in itertools.islice(cases(), count):
+        first, median = _trained(*case, contender)
         print(json.dumps({"name": name, "ms": 1e3 * median, "first": first}), flush=True)
 
 
 def _trained(
-    model: nn.Module, data: Callable[[str], tuple[Tensor, ...]], mixed: bool, contender: str
+    model: nn.Module, data: tuple[Tensor, Tensor], mixed: bool, contender: str
 ) -> tuple[float, float]:
     """Seconds of the first three steps, with all preparation, and of a later one."""
     device = "jax" if contender == "ours" else "cuda"
@@ -180,7 +128,7 @@ def _trained(
     torch.manual_seed(0)
     begin = time.perf_counter()
     model = model.to(device)
-    x, y = data(device)
+    x, y = (tensor.to(device) for tensor in data)
     if device == "cuda" and x.dim() == 4:  # Its users choose this form; XLA chooses itself.
         model = model.to(memory_format=torch.channels_last)
         x = x.contiguous(memory_format=torch.channels_last)
@@ -211,34 +159,24 @@ def main() -> None:
     parser.add_argument("--peer", help="Python of the torch with CUDA (default: this one)")
     parser.add_argument("--contender", choices=CONTENDERS, help=argparse.SUPPRESS)
     parser.add_argument("--seconds", type=int, default=600, help="at most, for each contender")
+    parser.add_argument("--models", type=int, default=3, help="how many; the first runs anywhere")
     options = parser.parse_args()
     if options.contender:
-        train(options.contender)
+        train(options.contender, options.models)
         return
     report = harness.Report(harness.machine(torch_of_the_peers=_version(options.peer)))
     found: dict[str, dict[str, dict[str, Any]]] = {}
     for contender in CONTENDERS:
         for row in _results(contender, options):
             found.setdefault(row["name"], {})[contender] = row
-    for what, title in (("ms", "A step, in ms"), ("first", "The first three steps, in s")):
-        rows = [
-            harness.Row(
-                name,
-                what if what == "ms" else "s",
-                {contender: row[what] for contender, row in of_model.items()},
-                _ratio(of_model, what),
-                None,
-            )
-            for name, of_model in found.items()
-        ]
-        report.add(f"{title}; the ratio is ours / eager", rows)
+    for what, unit, title in (("ms", "ms", "A step"), ("first", "s", "The first three steps")):
+        rows = []
+        for name, of_model in found.items():
+            times = {contender: row[what] for contender, row in of_model.items()}
+            ratio = times["ours"] / times["eager"] if {"ours", "eager"} <= times.keys() else None
+            rows.append(harness.Row(name, unit, times, ratio))
+        report.add(f"{title}, in {unit}; the ratio is ours / eager", rows)
     report.write(options.json)
-
-
-def _ratio(of_model: dict[str, dict[str, Any]], what: str) -> float | None:
-    if not {"ours", "eager"} <= of_model.keys():
-        return None
-    return of_model["ours"][what] / of_model["eager"][what]
 
 
 def _python(contender: str, peer: str | None) -> tuple[str, dict[str, str]]:
@@ -259,13 +197,13 @@ def _results(contender: str, options: argparse.Namespace) -> list[dict[str, Any]
     """What a contender printed until its time was over."""
     python, environ = _python(contender, options.peer)
     command = [python, "-m", "scripts.bench.gpu", "--contender", contender]
-    with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            printed, _ = process.communicate(timeout=options.seconds)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            printed, _ = process.communicate()
-    return [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
+    command += ["--models", str(options.models)]
+    try:
+        done = subprocess.run(command, env=environ, stdout=subprocess.PIPE, timeout=options.seconds)
+        printed = done.stdout
+    except subprocess.TimeoutExpired as late:
+        printed = late.stdout or b""
+    return [json.loads(line) for line in printed.decode().splitlines() if line.startswith("{")]
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ import torch
 from torch import nn
 
 import torch_xla_lite as txl
-from scripts.bench import harness, mesh_on_paper, paper_devices
+from scripts.bench import harness, mesh_on_paper, models, paper_devices
 
 _ENTRY = re.compile(r"^ENTRY .*?^}", re.MULTILINE | re.DOTALL)
 _KERNEL = re.compile(r" (?:fusion|custom-call|dot|convolution|sort|scatter|while|call)\(")
@@ -93,44 +93,15 @@ def _figures(step: Any) -> dict[str, float]:
     }
 
 
-class _Block(nn.Module):
-    def __init__(self, width: int, heads: int) -> None:
-        super().__init__()
-        self.heads = heads
-        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        batch, length, width = x.shape
-        q, k, v = (
-            part.view(batch, length, self.heads, -1).transpose(1, 2)
-            for part in self.qkv(self.norm1(x)).chunk(3, -1)
-        )
-        y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.out(y.transpose(1, 2).reshape(batch, length, width))
-        return x + self.down(nn.functional.gelu(self.up(self.norm2(x)), approximate="tanh"))
-
-
-class _GPT(nn.Module):
-    def __init__(self, options: argparse.Namespace) -> None:
-        super().__init__()
-        width = options.width
-        self.tokens = nn.Embedding(options.vocabulary, width)
-        self.places = nn.Parameter(torch.zeros(options.length, width))
-        self.blocks = nn.ModuleList(_Block(width, options.heads) for _ in range(options.layers))
-        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, options.vocabulary, bias=False)
-
-    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        x = self.tokens(tokens) + self.places
-        for block in self.blocks:
-            x = block(x)
-        return self.head(self.norm(x))
+def _gpt(options: argparse.Namespace) -> nn.Module:
+    return models.Gpt(
+        options.layers, options.width, options.heads, options.vocabulary, options.length
+    )
 
 
 def _our_step(options: argparse.Namespace, dtype: torch.dtype) -> jax.stages.Lowered:
     with torch.device("meta"):
-        model = mesh_on_paper.without_data(_GPT(options).to(dtype), [], fsdp=None)
+        model = mesh_on_paper.without_data(_gpt(options).to(dtype), [], fsdp=None)
     shape = (options.batch, options.length)
     x, y = (mesh_on_paper.shape_alone(shape, torch.int64, ("data",)) for _ in range(2))
 
@@ -145,7 +116,7 @@ def _step_by_hand(
 ) -> jax.stages.Lowered:
     place = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
     with torch.device("meta"):
-        shapes = {name: tuple(x.shape) for name, x in _GPT(options).named_parameters()}
+        shapes = {name: tuple(x.shape) for name, x in _gpt(options).named_parameters()}
     weights = {name: jax.ShapeDtypeStruct(shape, dtype) for name, shape in shapes.items()}
     tokens = jax.ShapeDtypeStruct((options.batch, options.length), np.int32)
     # As ours: float32 is float32.
