@@ -5,7 +5,8 @@ test/conftest.py loads it for the latter, so an editor's test button runs what B
 - random numbers of hypothesis and torch with the same seed each time, and another one in each run
   of `bazel test --runs_per_test=20`;
 - `@pytest.mark.nightly` for long cases, by `few_daily(4)` for all cells of a matrix but four: they
-  run with `-m nightly`, or by name. Below Bazel `x_nightly_test` has those of `x_test`.
+  run with `-m nightly`, or by name. Below Bazel `x_nightly_test` has those of `x_test`;
+- `@pytest.mark.needs("kernels")` for what cannot pass on a GPU or TPU, where it is skipped.
 """
 
 import itertools
@@ -13,6 +14,7 @@ import os
 import re
 import sys
 from collections.abc import Collection, Iterable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,16 @@ _VARIABLES = {
 for _name, _value in _VARIABLES.items():
     os.environ.setdefault(_name, _value)
 
+# What a test may need of the device, and an accelerator lacks.
+_NEEDS = {
+    "interpreter": "the interpreter",
+    "kernels": "torch's kernels in a graph",
+    "rounding": "the CPU's rounding",
+    "cpu": "a CPU as the device",
+}
+# By this variable torch's kernels may not read the CPU's memory either (test/conftest.py).
+AS_AN_ACCELERATOR = "TEST_AS_AN_ACCELERATOR"
+
 _SEED = int(os.environ.get("TEST_RANDOM_SEED", "0"))
 
 
@@ -46,10 +58,12 @@ def pytest_configure(config: pytest.Config) -> None:
     nightly = config.option.markexpr == "nightly"
     os.environ["NIGHTLY_TESTS"] = "1" if nightly else "0"  # For tests that choose at their import.
     # By day LLVM optimises nothing: 17 to 54 % of a test. --config=nightly unsets the variable.
-    if not nightly:
+    # XLA for GPUs reads it, too, and its kernels then access memory that they do not own.
+    if not (nightly or find_spec("jax_plugins") or find_spec("libtpu")):
         os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
     config.addinivalue_line("markers", "nightly: runs with `-m nightly`, or by its name")
     config.addinivalue_line("markers", "few_daily(count): all other cases of the test are nightly")
+    config.addinivalue_line("markers", f"needs(what): skipped on devices without; {[*_NEEDS]}")
     if config.getoption("hypothesis_seed", None) is None:
         config.option.hypothesis_seed = str(_SEED)  # A 0 would count as none.
 
@@ -81,7 +95,18 @@ def pytest_pycollect_makemodule(module_path: Path) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup() -> None:
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for mark in item.iter_markers("needs"):
+        require(*mark.args)
     torch = sys.modules.get("torch")
     if torch is not None:
         torch.default_generator.manual_seed(_SEED)
+
+
+def require(need: str) -> None:
+    """Skips the test that runs if the device lacks what it needs."""
+    import jax
+
+    is_cpu = jax.default_backend() == "cpu"
+    if not is_cpu or (need in ("interpreter", "kernels") and AS_AN_ACCELERATOR in os.environ):
+        pytest.skip(f"needs {_NEEDS[need]}")

@@ -79,6 +79,7 @@ def _runs_as_by_default(caplog: pytest.LogCaptureFixture):
     _XLAC.set_compile_when(before)
 
 
+@pytest.mark.needs("interpreter")
 @pytest.mark.parametrize(
     "architecture", mostly_nightly((WITH_EXPERTS + WITHOUT).split(), ["qwen3_moe"])
 )

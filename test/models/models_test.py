@@ -263,6 +263,7 @@ def test_training_is_that_of_the_cpu(name: str) -> None:
     assert set(counts["fallbacks"]) == set(FALLBACKS.get(name, {}))
 
 
+@pytest.mark.needs("interpreter")
 @pytest.mark.usefixtures("runs_as_by_default")
 @pytest.mark.parametrize("name", mostly_nightly(PROGRAMS, DAILY))
 def test_training_by_plans_is_that_of_the_cpu(name: str) -> None:

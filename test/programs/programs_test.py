@@ -32,6 +32,8 @@ from test.python import tiers
 from torch_xla_lite import _XLAC, debug
 from torch_xla_lite.compiler import costs
 
+pytestmark = pytest.mark.needs("interpreter")
+
 _LIBRARIES = {plots: "matplotlib", prompt: "IPython", trainer: "transformers"}
 
 # Program -> steps of a short run, and the microseconds that they cost by the model.

@@ -184,6 +184,7 @@ def test_a_graph_that_is_dropped_while_it_waits_is_not_compiled(gate):
     assert len(new_graphs.all_graphs()) == before + 1
 
 
+@pytest.mark.needs("interpreter")
 def test_the_background_draws_the_same_numbers():
     drawn = []
     for _ in range(3):

@@ -39,6 +39,7 @@ def test_a_graph_that_is_interpreted_says_what_is_missing_until_it_is_compiled()
     assert row.seconds > 0
 
 
+@pytest.mark.needs("interpreter")
 def test_a_graph_that_compiling_does_not_make_faster_says_so():
     def once():
         (torch.ones(202).to("jax") * 2).tolist()
@@ -73,6 +74,7 @@ def test_graphs_of_a_line_that_have_as_many_ops_are_one_row():
     assert (row.runs, row.graphs, row.missing) == (4, 3, "2 of 4 s")
 
 
+@pytest.mark.needs("interpreter")
 def test_an_op_with_a_lowering_of_the_user_has_a_row_with_its_name():
     @torch.library.custom_op("debug_report_test::three", mutates_args=())
     def three(x: torch.Tensor) -> torch.Tensor:
@@ -108,6 +110,7 @@ print(total.rpartition(",")[0], counts)
 """
 
 
+@pytest.mark.needs("interpreter")
 def test_the_totals_are_those_of_the_metrics():
     text = programs.run(AGREEING).stdout.strip()
     assert text == "1 compiled, 0 loaded from disk, 5 interpreted, 5 executions [1, 0, 5, 5]"

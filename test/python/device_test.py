@@ -4,6 +4,7 @@ import os
 import subprocess
 import weakref
 
+import jax
 import jax.numpy as jnp
 import pytest
 import torch
@@ -84,7 +85,7 @@ def test_the_accelerator_synchronizes_too():
 
 
 def test_properties_name_what_xla_runs_on():
-    assert torch.jax.get_device_properties()["platform"] == "cpu"
+    assert torch.jax.get_device_properties()["platform"] == jax.default_backend()
     assert torch.jax.get_device_name()
 
 

@@ -9,6 +9,8 @@ from torch.utils import dlpack
 
 import torch_xla_lite  # noqa: F401
 
+pytestmark = pytest.mark.needs("cpu")  # Others read its memory.
+
 
 def test_a_capsule_goes_out_and_comes_back():
     tensor = torch.arange(4.0, device="jax")

@@ -44,6 +44,7 @@ def test_a_graph_is_compiled_when_it_comes_back():
     assert counts_by_step == [(1, 0, 0), (1, 1, 1), (1, 1, 2)]
 
 
+@pytest.mark.needs("interpreter")
 def test_a_graph_is_compiled_when_its_runs_have_cost_as_much():
     x = torch.ones(4).jax()
     with tiers.using(tiers.per_op(interpretation=10, compilation=55)):
@@ -52,6 +53,7 @@ def test_a_graph_is_compiled_when_its_runs_have_cost_as_much():
     assert counts() == (6, 1, 2)
 
 
+@pytest.mark.needs("interpreter")
 def test_what_compiling_does_not_make_faster_is_never_compiled():
     x = torch.ones(4).jax()
     with tiers.using(tiers.per_op(interpretation=10, compilation=10, execution=10)):
@@ -410,6 +412,7 @@ DRAWS_OF_BITS = (
 )
 
 
+@pytest.mark.needs("interpreter")
 @pytest.mark.parametrize("draw", DRAWS_OF_BITS)
 def test_no_draw_of_bits_is_compiled(draw):
     result = DRAWS[draw]()
@@ -425,6 +428,7 @@ def test_clear_cache_drops_the_programs_of_single_operations():
         assert counts()[1] == programs
 
 
+@pytest.mark.needs("interpreter")
 def test_normal_numbers_of_many_shapes_share_a_program():
     for size in range(1, 9):
         torch.randn(size, device="jax").cpu()
@@ -501,6 +505,7 @@ def test_an_index_out_of_range_raises_as_ever():
     assert (table * 0).sum().item() == 0
 
 
+@pytest.mark.needs("interpreter")
 def test_a_users_lowering_is_used():
     @torch.library.custom_op("interpreter_test::three", mutates_args=())
     def three(x: torch.Tensor) -> torch.Tensor:
@@ -540,6 +545,7 @@ def interpreted_seconds() -> float:
     return sum(row.seconds for row in times.rows() if row.form == "interpreted")
 
 
+@pytest.mark.needs("interpreter")
 def test_the_report_counts_the_compilation_of_an_op_once():
     op = three_of("reported", seconds=0.5)
     before = interpreted_seconds()
@@ -549,6 +555,7 @@ def test_the_report_counts_the_compilation_of_an_op_once():
     assert interpreted_seconds() - before < 0.5
 
 
+@pytest.mark.needs("interpreter")
 def test_a_call_that_ran_compiled_is_a_graph_of_one_step():
     op, x = three_of("alone"), torch.ones(3).jax()
     assert (op(x) * 2).tolist() == [6, 6, 6]
@@ -608,6 +615,7 @@ def test_an_interpreted_graph_is_explained_after_its_tensors_are_gone():
     assert explained()[1] == "aten::cosh where aten::sinh was (interpreted)"
 
 
+@pytest.mark.needs("interpreter")
 def test_the_program_of_an_op_in_an_interpreted_graph_is_explained():
     op = three_of("explained")
     new_graphs.reset()

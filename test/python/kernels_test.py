@@ -22,6 +22,7 @@ print({cuda!r} in open("/proc/self/maps").read())
 """
 
 
+@pytest.mark.needs("cpu")
 def test_without_a_cuda_device_the_cuda_library_is_not_loaded(tmp_path: Path):
     garbage = tmp_path / "libtorch_xla_lite_cuda.so"
     garbage.write_bytes(b"no library")

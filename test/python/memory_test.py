@@ -24,6 +24,7 @@ def live_bytes() -> Bytes:
     return Bytes(torch.jax.memory_allocated(), arrays)
 
 
+@pytest.mark.needs("interpreter")
 def test_a_dropped_tensor_gives_its_memory_back():
     before = live_bytes()
     tensor = torch.ones(1000).to("jax")
@@ -121,6 +122,7 @@ def growth(work: str, rounds: int) -> float:
     return float(run(program, check=True, TORCH_XLA_LITE_COMPILE="repeated").stdout)
 
 
+@pytest.mark.needs("interpreter")
 def test_a_cache_that_grows_by_cat_leaves_no_holes_in_the_heap():
     work = """
 cache = torch.zeros(1, 0, 512, device="jax")
@@ -132,6 +134,7 @@ def work(i):
     assert growth(work, 400) < 40  # The last arrays have 0.8 MiB each. With holes: 300 MiB.
 
 
+@pytest.mark.needs("interpreter")
 @pytest.mark.nightly
 def test_what_is_kept_of_graphs_is_bounded():
     work = """
@@ -142,6 +145,7 @@ def work(i):
     assert growth(work, 100_000) < 50  # 23, reached after 40,000; without bounds 4.6 kB a graph.
 
 
+@pytest.mark.needs("cpu")
 def test_empty_cache_gives_back_what_is_kept_for_later_arrays():
     program = """
 import resource, torch, torch_xla_lite

@@ -65,6 +65,7 @@ def compilations(function: Callable[[], Any]) -> int:
     return metrics["compiles"] + metrics["loads"]
 
 
+@pytest.mark.needs("interpreter")
 @pytest.mark.few_daily(4)
 @pytest.mark.parametrize("name", OPS)
 def test_a_new_shape_of_each_kind_compiles_nothing(name: str):
@@ -110,6 +111,7 @@ def run(op: Any, sample: Any) -> int:
 FIRST, SECOND = {"S": 7, "M": 12}, {"S": 8, "M": 13}
 
 
+@pytest.mark.needs("interpreter")
 @pytest.mark.nightly
 def test_a_new_shape_of_no_op_of_the_database_compiles_anything(monkeypatch: pytest.MonkeyPatch):
     compiled, count = {}, 0

@@ -116,6 +116,7 @@ def test_both_kernels_run_within_the_graph():
     assert torch_xla_lite.debug.metrics()["fallbacks"] == {}
 
 
+@pytest.mark.needs("cpu")
 @pytest.mark.parametrize("label", [3, -1, 2**40])
 def test_a_label_out_of_range_is_an_error_that_names_its_row(label):
     labels = torch.tensor([0, label], device="jax")
@@ -124,6 +125,7 @@ def test_a_label_out_of_range_is_an_error_that_names_its_row(label):
         loss.cpu()
 
 
+@pytest.mark.needs("cpu")
 def test_after_a_wrong_label_the_parameters_are_as_before():
     weight = torch.ones(3, 3, device="jax")
     torch_xla_lite.sync()

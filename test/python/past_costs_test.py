@@ -49,6 +49,7 @@ def variables(cache: Path) -> dict[str, str]:
     }
 
 
+@pytest.mark.needs("interpreter")
 def test_a_graph_is_compiled_by_the_sum_of_all_processes(tmp_path: Path):
     seen = [run(tmp_path) for _ in range(3)]
     shares = [share for share, *_ in seen]

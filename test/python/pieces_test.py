@@ -7,6 +7,8 @@ from test.programs import generation
 from test.python import tiers
 from torch_xla_lite import debug
 
+pytestmark = pytest.mark.needs("interpreter")
+
 
 @pytest.fixture(autouse=True)
 def _runs_as_by_default():

@@ -93,6 +93,7 @@ def test_many_segments_give_the_same_bits_each_time():
     assert np.array_equal(first, second)
 
 
+@pytest.mark.needs("cpu")
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
@@ -111,6 +112,7 @@ def test_wrong_segments_are_an_error(keywords, message):
         reduced.cpu()
 
 
+@pytest.mark.needs("cpu")
 @pytest.mark.parametrize("compile_when", ["first", "repeated"])
 @pytest.mark.parametrize("offsets", [[[0, 4]], [[0, 9], [0, 4]]], ids=str)
 def test_segments_of_columns_that_do_not_fit_are_an_error(offsets, compile_when):

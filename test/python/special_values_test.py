@@ -112,6 +112,7 @@ def answers(function: Callable[[], torch.Tensor]) -> list[torch.Tensor]:
 INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.uint16)
 
 
+@pytest.mark.needs("rounding")
 @pytest.mark.few_daily(7)
 @pytest.mark.parametrize("to", (*INTEGERS, torch.uint64), ids=str)
 @pytest.mark.parametrize(
@@ -127,6 +128,7 @@ def test_what_fits_no_integer_is_converted_as_by_torch(dtype: torch.dtype, to: t
 
 # XLA's threads flush them. Those of OpenMP, which share torch's kernels for large tensors, need a
 # flag of each thread for it, which would change the results of the program's CPU tensors, too.
+@pytest.mark.needs("rounding")
 @pytest.mark.parametrize("dtype", (torch.bfloat16, torch.float32, torch.float64), ids=str)
 def test_subnormal_numbers_are_zero_in_compiled_graphs_only(dtype: torch.dtype):
     subnormal = torch.tensor([torch.finfo(dtype).tiny / 2], dtype=dtype)

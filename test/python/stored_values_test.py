@@ -49,6 +49,7 @@ def _compiled_lines(layers: int, folder: Path) -> int:
     )
 
 
+@pytest.mark.needs("cpu")
 @pytest.mark.nightly
 def test_the_code_of_normalised_layers_grows_linearly(tmp_path: Path):
     few, many = (_compiled_lines(n, tmp_path / str(n)) for n in (4, 12))
@@ -72,6 +73,7 @@ assert torch.allclose(x.cpu(), y)
 """
 
 
+@pytest.mark.needs("cpu")
 @pytest.mark.nightly
 def test_equal_layers_with_numbers_are_compiled_once(tmp_path: Path):
     def kernels(layers: int) -> int:
@@ -92,6 +94,7 @@ torch_xla_lite.sync()
 """
 
 
+@pytest.mark.needs("cpu")
 def test_the_code_of_the_generator_is_compiled_once(tmp_path: Path):
     def loops(dropouts: int) -> int:
         folder = tmp_path / str(dropouts)

@@ -223,6 +223,7 @@ def test_the_error_of_an_array_that_was_deleted_later_is_raised(read):
         read(tensor)
 
 
+@pytest.mark.needs("cpu")
 @pytest.mark.nightly
 def test_arrays_on_another_device_are_refused_and_those_of_a_mesh_are_not():
     program = """

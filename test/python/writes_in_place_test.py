@@ -114,6 +114,7 @@ def _program(device: str, seed: int) -> list[list[float]]:
     return [x.flatten().tolist() for x in [*tensors, *kept]]
 
 
+@pytest.mark.needs("interpreter")
 @pytest.mark.few_daily(18)
 @pytest.mark.parametrize("seed", range(150))
 def test_random_writes_give_what_the_cpu_gives(seed):

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 import torch
 
+from bazel.pytest_plugin import require
 from torch_xla_lite.lowering.base import decomposition, registry
 
 Op: TypeAlias = torch._ops.OpOverload | torch._ops.OpOverloadPacket
@@ -152,6 +153,8 @@ def check(
     """Asserts that the lowering of `op` gives what torch gives; `compare` names the outputs that
     are defined.
     """
+    if rtol is not None and rtol <= 1e-6:
+        require("rounding")  # Closer than torch's own tolerance.
     op = op.default if isinstance(op, torch._ops.OpOverloadPacket) else op
     expected = flat(op(*args, **kwargs))
     actual = run(op, *args, expected=expected, **kwargs)

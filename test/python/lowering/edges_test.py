@@ -180,6 +180,7 @@ def test_variance_without_degrees_of_freedom(correction: float):
     check(aten.std.correction, x.real, [1], correction=correction)
 
 
+@pytest.mark.needs("rounding")
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16], ids=str)
 @pytest.mark.parametrize("source", [torch.float32, torch.float64, torch.bfloat16], ids=str)
 def test_floats_wrap_around_in_small_integers(source: torch.dtype, dtype: torch.dtype):
