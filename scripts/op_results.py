@@ -204,9 +204,9 @@ def section(results: Results) -> str:
     return "\n\n".join([*parts, "What does not compile for a TPU:", not_on_tpu(results)])
 
 
-def insert(document: Path, text: str) -> None:
+def insert(document: Path, text: str, marks: Sequence[str] = MARKS) -> None:
     """Replaces what stands between the two marks of the document."""
-    begin, end = map(re.escape, MARKS)
+    begin, end = map(re.escape, marks)
     new, count = re.subn(
         f"({begin}).*?({end})",
         lambda match: f"{match[1]}\n\n{text}\n\n{match[2]}",
@@ -215,6 +215,6 @@ def insert(document: Path, text: str) -> None:
     )
     if not count:
         sys.exit(
-            f"{document} has no place for the table.\nAdd these two lines:\n" + "\n".join(MARKS)
+            f"{document} has no place for the table.\nAdd these two lines:\n" + "\n".join(marks)
         )
     document.write_text(new)

@@ -2,6 +2,7 @@
 
 PYTHON_DEPS = {
     "scripts": {
+        "accelerator": [":op_results"],
         "cc_deps": [":python_deps", "//bazel/pybuild/dist:sources", "//third_party/torch:layers"],
         "compile_commands": ["//bazel/pybuild/machine:find_bazel", "//bazel/pybuild:options"],
         "environment": ["//bazel/pybuild:errors", "//bazel/pybuild/machine:find_bazel"],

@@ -80,7 +80,7 @@ PYTHON_DEPS = {
         "tensor": ["//torch_xla_lite/mesh/base:placements"],
     },
     "torch_xla_lite/examples": {
-        "accelerator_report": [":digits", "//torch_xla_lite/debug:__init__"],
+        "accelerator_report": [":digits", "//torch_xla_lite/debug:__init__", "//torch_xla_lite/lowering/base:kernels"],
         "jax_models": [":models"],
     },
     "torch_xla_lite/export": {

@@ -1,10 +1,12 @@
 """Runs what tells most about an accelerator, and prints one JSON for a report.
 
     python -m torch_xla_lite.examples.accelerator_report > report.json
+    python -m torch_xla_lite.examples.accelerator_report digits kernels      # some parts
 
     digits    the accuracy of examples/digits.py
     gpt       a small GPT in float32 and bfloat16: its losses beside those of torch on the CPU
     mesh      the same, divided among all devices
+    kernels   this project's: where they differ from the CPU, and time / that of XLA; not on a TPU
     cases     what is known to depend on the platform, beside torch on the CPU
 
 A part that fails has its error in the JSON, and the others go on. Exit code 0; 1 if a part failed.
@@ -18,15 +20,18 @@ import statistics
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 import torch
 from torch import nn
 
 import torch_xla_lite
 from torch_xla_lite import debug
+from torch_xla_lite.lowering.base import kernels
 
 from . import digits
 
@@ -101,6 +106,78 @@ def of_mesh() -> dict[str, Any]:
         return {"devices": count, **found, "sent": [*debug.collectives()][-1:]}
     finally:
         torch_xla_lite.set_mesh(None)
+
+
+def _by_kernels(logits: jax.Array, labels: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The losses of rows, and their gradient."""
+    loss, normalizer = kernels.softmax_cross_entropy(logits, labels, ignore_index=-100)
+    one = jnp.ones_like(loss)
+    gradient = kernels.softmax_cross_entropy_backward(
+        one, logits, labels, normalizer, ignore_index=-100
+    )
+    return loss, gradient
+
+
+def _by_xla(logits: jax.Array, labels: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def losses(x: jax.Array) -> jax.Array:
+        logs = jax.nn.log_softmax(x.astype(jnp.promote_types(x.dtype, np.float32)))
+        return -jnp.take_along_axis(logs, labels[:, None], 1)[:, 0]
+
+    loss, gradient_of = jax.vjp(losses, logits)
+    return loss, *gradient_of(jnp.ones_like(loss))
+
+
+def _scores(rows: int, classes: int, dtype: str) -> tuple[jax.Array, jax.Array]:
+    generator = np.random.default_rng(0)
+    logits = jnp.asarray(generator.standard_normal((rows, classes)) * 5).astype(dtype)
+    return logits, jnp.asarray(generator.integers(0, classes, rows))
+
+
+# dtype -> how much a kernel may differ on two devices.
+_ROUNDING = {"float32": 2e-6, "float64": 1e-12, "bfloat16": 8e-3, "float16": 1e-3}
+
+
+def _differs(classes: int, dtype: str) -> bool:
+    operands, limit = _scores(33, classes, dtype), _ROUNDING[dtype]
+    places = (jax.devices("cpu")[0], jax.devices()[0])
+    ours, cpu = (jax.jit(_by_kernels)(*jax.device_put(operands, place)) for place in places)
+    wide = [[np.asarray(x, np.float64) for x in results] for results in (ours, cpu)]
+    return not all(np.allclose(a, b, limit, limit) for a, b in zip(*wide, strict=True))
+
+
+def _seconds(function: Callable, operands: tuple[jax.Array, jax.Array]) -> float:
+    """The median of a call."""
+    compiled, seconds = jax.jit(function).lower(*operands).compile(), []
+    for _ in range(21):
+        start = time.perf_counter()
+        jax.block_until_ready(compiled(*operands))
+        seconds.append(time.perf_counter() - start)
+    return statistics.median(seconds)
+
+
+def of_kernels() -> dict[str, Any]:
+    if jax.default_backend() == "tpu":
+        return {}
+    with jax.enable_x64(True):
+        sizes = [(classes, dtype) for dtype in _ROUNDING for classes in (3, 1025, 50_001)]
+        failed = [
+            f"{classes} classes, {dtype}" for classes, dtype in sizes if _differs(classes, dtype)
+        ]
+        found: dict[str, Any] = {"failed": failed} if failed else {}
+        times = found["time"] = {}
+        for rows, classes, dtype in _TIMED:
+            operands = _scores(rows, classes, dtype)
+            ratio = _seconds(_by_kernels, operands) / _seconds(_by_xla, operands)
+            times[f"{classes:,} classes, {dtype}"] = ratio
+    return found
+
+
+_TIMED = [
+    (4096, 10, "float32"),
+    (256, 1000, "float32"),
+    (256, 32_000, "float32"),
+    (256, 32_000, "bfloat16"),
+]
 
 
 def _product(precision: str) -> Callable[[torch.device], torch.Tensor]:
@@ -181,7 +258,13 @@ def of_cases() -> dict[str, Any]:
     return {name: _compared(case) for name, case in CASES.items()}
 
 
-PARTS = {"digits": of_digits, "gpt": of_gpt, "mesh": of_mesh, "cases": of_cases}
+PARTS = {
+    "digits": of_digits,
+    "gpt": of_gpt,
+    "mesh": of_mesh,
+    "kernels": of_kernels,
+    "cases": of_cases,
+}
 
 
 def _outcome(part: Callable[[], dict[str, Any]]) -> dict[str, Any]:
@@ -193,18 +276,18 @@ def _outcome(part: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     return {**found, "seconds": time.perf_counter() - start}
 
 
-def main() -> int:
+def main(names: Collection[str] = ()) -> int:
     versions = {"torch_xla_lite": torch_xla_lite.__version__, "torch": torch.__version__}
     report: dict[str, Any] = {
         "versions": versions | {"jax": jax.__version__, "Python": platform.python_version()},
         "devices": [f"{device.platform} {device.device_kind}" for device in jax.devices()],
     }
-    for name, part in PARTS.items():
+    for name in names or PARTS:
         print(name, file=sys.stderr, flush=True)
-        report[name] = _outcome(part)
+        report[name] = _outcome(PARTS[name])
     print(json.dumps(report, indent=1))
-    return int(any("error" in report[name] for name in PARTS))
+    return int(any(report[name].keys() & {"error", "failed"} for name in names or PARTS))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))
