@@ -44,7 +44,7 @@ PYTHON_DEPS = {
             "//torch_xla_lite/lowering/base:target", "//torch_xla_lite/mesh/base:communication",
             "//torch_xla_lite/mesh/base:distributed", "//torch_xla_lite/mesh/base:placements",
             "//torch_xla_lite/startup:program_lines", "//torch_xla_lite/startup:variables"],
-        "costs": [":jax_programs", "//torch_xla_lite/lowering/base:registry"],
+        "costs": [":jax_programs", "//torch_xla_lite/lowering/base:registry", "//torch_xla_lite/mesh/base:placements"],
         "edited_lowerings": ["//torch_xla_lite/lowering/base:table", "//torch_xla_lite/startup:preflight"],
         "foreign_code": ["//torch_xla_lite/lowering/base:ffi"],
         "graph_breaks": ["//torch_xla_lite/startup:program_lines"],

@@ -337,9 +337,7 @@ def fit(samples: list[Sample]) -> dict[str, Any]:
 
 def kind_of(op: str) -> str:
     """The kind of an op, as torch_xla_lite/compiler/costs.py has it."""
-    if op.startswith("write:"):
-        return "write"
-    return registry.DECLARED.get(op, "other")
+    return registry.DECLARED.get(op, "write" if op == "write" else "other")
 
 
 def sums(sample: Sample, kind: str) -> list[float]:

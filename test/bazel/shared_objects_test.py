@@ -78,11 +78,11 @@ def test_a_c10_error_of_the_module_becomes_torchs_exception():
 
 
 def test_a_python_exception_passes_through_the_bridge_and_torch_unchanged(monkeypatch):
-    def can_interpret() -> bool:
+    def has_host_memory() -> bool:
         raise KeyError("from Python")
 
     compiler = torch_xla_lite.compiler.compiler
-    monkeypatch.setattr(compiler.Compiler, "can_interpret", can_interpret)
+    monkeypatch.setattr(compiler.Compiler, "has_host_memory", has_host_memory)
     compiler.register()
     try:
         with pytest.raises(KeyError, match="from Python"):

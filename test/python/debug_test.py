@@ -303,11 +303,11 @@ def test_a_graph_of_3000_ops_is_explained():
     def steps(first):
         words = [0] * 8
         leaf = (6, (4,), False)
-        calls = [("aten::neg", words, [(i, 0)], [(6, (4,))], 0, "") for i in range(3000)]
+        calls = [("aten::neg", words, [(i, 0)], [(6, (4,))], 0, "", None) for i in range(3000)]
         return [leaf, *first, *calls], [(3000, 0)]
 
     graphs = [graph_differences.Graph(lambda: steps([])) for _ in range(10)]
-    tan = ("aten::tan", [0] * 8, [(0, 0)], [(6, (4,))], 0, "")
+    tan = ("aten::tan", [0] * 8, [(0, 0)], [(6, (4,))], 0, "", None)
     new = graph_differences.Graph(lambda: steps([tan]))
     assert graph_differences.cause(new, graphs) == "it also has aten::tan"
 

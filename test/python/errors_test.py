@@ -313,6 +313,17 @@ def test_a_kernel_that_fails_while_the_graph_runs_is_named(tmp_path, debug):
     )
 
 
+def test_a_sync_in_the_handler_of_an_error_has_none_of_its_own():
+    x = torch.ones(2, 3, 5, 5, 5, dtype=torch.complex64).to("jax")
+    try:
+        torch.nn.functional.fractional_max_pool3d(x, 2, output_size=2).tolist()
+    except NotImplementedError as error:
+        assert "fractional_max_pool3d" in str(error)
+        torch.jax.synchronize()
+    else:
+        pytest.fail("the kernel takes complex numbers")
+
+
 # The name of one op begins with that of the other; only the second one fails.
 FAILING_NAMESAKE = """
 import torch, torch_xla_lite, torch_xla_lite.ops

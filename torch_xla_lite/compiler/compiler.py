@@ -165,7 +165,8 @@ def _compile(
     Args:
       steps: each comes after the steps that it uses. A leaf is (dtype, dims,
         donated, placement); a call is (op, words, operands, outputs, number of scalars, source
-        line), where an operand is (step, result) and an output a `Shape` or None.
+        line, written), where an operand is (step, result), an output a `Shape` or None, and
+        `written` the result of a view that the call writes through, or None.
       roots: (step, result, placement) of each value to compute; a placement of None is for the
         compiler to choose.
       structure: the same for graphs that differ in donation alone; None for an op that an
@@ -210,7 +211,7 @@ def _compile(
         errors = [
             (step, calls[step].describe(message), error) for step, message, error in program.checks
         ]
-        asserted = [calls[step].schema == _ASSERTION for step, *_ in program.checks]
+        asserted = [calls[step].op == _ASSERTION for step, *_ in program.checks]
         function = index_errors.reporting(function, errors, asserted)
         waits = waits or index_errors.immediate()
     if waits:
@@ -285,7 +286,7 @@ def _placements(
 def _is_known_when_traced(calls: Sequence[Call | None]) -> bool:
     """Whether a jax function or a lowering of the user may be part of a graph, also in a
     decomposition of torch: what these do is known only after they were traced."""
-    ops = {call.schema for call in calls if call is not None}
+    ops = {call.op for call in calls if call is not None}
     return jax_programs.OP in ops or any(
         op in ops or op.startswith("aten::") for op in registry.registered_by_users()
     )
@@ -300,6 +301,7 @@ def _raising_with_source(
     """
 
     def run(*arguments: jax.Array) -> list[jax.Array]:
+        results: list[jax.Array] = []
         try:
             results = executable(*arguments)
             if not program.order:
@@ -308,6 +310,9 @@ def _raising_with_source(
                 _XLAC.note_fallback(op)
             return results
         except Exception as error:
+            # The traceback keeps them, and a sync would raise their error once more.
+            for result in results:
+                result.delete()
             suspects = [i for i, call in enumerate(calls) if call and call.op in program.foreign]
             raise graph_errors.explained(error, calls, suspects) from None
 
@@ -336,7 +341,7 @@ class Compiler:
     load: the same if its program is on disk; otherwise None.
     past_costs: what graphs have cost earlier processes (past_costs.py).
     start_compile: compiles a graph in another thread.
-    can_interpret: whether kernels of the CPU can read the device's memory.
+    has_host_memory: whether kernels of the CPU can read the device's memory.
     draws_threefry: whether lowerings draw the random numbers of csrc/kernels/threefry.h.
     note_interpreted: is told of a graph that was interpreted: the number of its ops, seconds, its
       structure, and a function that describes it.
@@ -352,7 +357,7 @@ class Compiler:
     past_costs = staticmethod(past_costs.load)
     start_compile = staticmethod(_start_compile)
     # By name, so that tests can replace it for lowerings and executor at once.
-    can_interpret = staticmethod(lambda: target.has_host_memory())
+    has_host_memory = staticmethod(lambda: target.has_host_memory())
     draws_threefry = staticmethod(target.has_threefry)
     note_interpreted = staticmethod(new_graphs.note_interpreted)
     is_library = staticmethod(program_lines.is_library)

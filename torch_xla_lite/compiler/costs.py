@@ -16,6 +16,7 @@ from typing import Any
 
 from .. import _XLAC
 from ..lowering.base import registry
+from ..mesh.base import placements
 from . import jax_programs
 
 FILE = Path(__file__).with_name("costs.json")
@@ -37,6 +38,7 @@ def use(costs: dict[str, Any]) -> None:
     other = kinds["other"]
     ops = {name: kinds.get(module, other) for name, module in registry.DECLARED.items()}
     ops |= {"other": other, "write": kinds["write"]}
-    # Only a compiled program computes what a jax function computes.
-    ops[jax_programs.OP] = [math.inf, 0.0, 0.0, 0.0, other[-1]]
+    # Only a compiled program computes what a jax function computes, or has a place on a mesh.
+    for op in (jax_programs.OP, placements.CONSTRAIN):
+        ops[op] = [math.inf, 0.0, 0.0, 0.0, other[-1]]
     _XLAC.set_costs(ops, costs["graph"])

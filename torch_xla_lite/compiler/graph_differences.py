@@ -47,7 +47,7 @@ class Graph:
     @functools.cached_property
     def ops(self) -> tuple[str, ...]:
         """The op of each step; empty for an input."""
-        return tuple(map(_op, self.steps))
+        return tuple(map(op_text, self.steps))
 
     @functools.cached_property
     def counts(self) -> collections.Counter[str]:
@@ -134,16 +134,16 @@ def _pairs(new: Graph, old: Graph, start: int, end: int) -> Iterator[tuple[tuple
 def _other_ops(new: Sequence[tuple], old: Sequence[tuple]) -> Iterator[str]:
     """What differs between the steps that stand where the graphs differ."""
     if len(new) == len(old) == 1:
-        yield f"{_name(_op(new[0]))} where {_name(_op(old[0]))} was{_recorded_at(new[0])}"
+        yield f"{_name(new[0])} where {_name(old[0])} was{_recorded_at(new[0])}"
         return
-    ops, were = (collections.Counter(map(_op, steps)) for steps in (new, old))
+    ops, were = (collections.Counter(map(op_text, steps)) for steps in (new, old))
     added, missing = ops - were, were - ops
     if added:
         yield f"it also has {_counted(added)}{_first_recorded_at(new, added)}"
     if missing:
         yield f"it lacks {_counted(missing)}{_first_recorded_at(old, missing)}"
     if new and not added and not missing:
-        yield f"the same ops in another order, from {_name(_op(new[0]))} on{_recorded_at(new[0])}"
+        yield f"the same ops in another order, from {_name(new[0])} on{_recorded_at(new[0])}"
 
 
 def _counted(ops: collections.Counter[str]) -> str:
@@ -184,29 +184,28 @@ def _other_default_dtype(pairs: Iterable[tuple[tuple, tuple]]) -> Iterator[str]:
 
 def _other_constants(pairs: Iterable[tuple[tuple, tuple]]) -> Iterator[str]:
     for new, old in pairs:
-        op = words.schema_name(new[0])
         # The words of tensors contain their shapes.
-        if words.argument_words(op, new[1]) == words.argument_words(op, old[1]):
+        if words.argument_words(*new[:2]) == words.argument_words(*old[:2]):
             continue
         were = words.constants(*old[:2])
         for name, value in words.constants(*new[:2]).items():
             # As text: NaN is not equal to NaN.
             if str(value) != str(were[name]):
-                yield f"{name} of {_name(new[0])} is {value}, was {were[name]}{_recorded_at(new)}"
+                yield f"{name} of {_name(new)} is {value}, was {were[name]}{_recorded_at(new)}"
 
 
 def _other_results(pairs: Iterable[tuple[tuple, tuple]]) -> Iterator[str]:
     for new, old in pairs:
         if new[3] != old[3]:
             shapes = [" and ".join(map(shape_text, step[3])) for step in (new, old)]
-            yield f"{_name(new[0])} gives {shapes[0]}, was {shapes[1]}{_recorded_at(new)}"
+            yield f"{_name(new)} gives {shapes[0]}, was {shapes[1]}{_recorded_at(new)}"
             return
 
 
 def _other_roots(new: Graph, old: Graph) -> Iterator[str]:
     for step, was in zip(new.steps, old.steps, strict=True):
         if isinstance(step[0], str) and step[2] != was[2]:
-            yield f"{_name(step[0])} takes the results of other ops{_recorded_at(step)}"
+            yield f"{_name(step)} takes the results of other ops{_recorded_at(step)}"
             return
     if len(new.roots) != len(old.roots):
         yield f"{len(new.roots)} values are needed, was {len(old.roots)}"
@@ -228,27 +227,27 @@ def _other_places(new: Graph, old: Graph) -> Iterator[str]:
         if place != was:
             texts = placements.different_texts(place or 0, was or 0)
             call = new.steps[step]
-            yield f"a result of {_name(_op(call))} is kept {texts[0]}, was {texts[1]}"
+            yield f"a result of {_name(call)} is kept {texts[0]}, was {texts[1]}"
 
 
 # --- names ----------------------------------------------------------------------------------------
 
 
-def _op(step: tuple) -> str:
-    return step[0] if isinstance(step[0], str) else ""
+def op_text(step: tuple) -> str:
+    """The op of a call, as in `aten::relu`, or `a write through aten::t`; empty for an input."""
+    if not isinstance(step[0], str):
+        return ""
+    return step[0] if step[6] is None else f"a write through {step[0]}"
 
 
-def _name(op: str) -> str:
-    schema = words.schema_name(op)
-    if schema != op:
-        return f"a write through {schema}"
-    return op or "an input"
+def _name(step: tuple) -> str:
+    return op_text(step) or "an input"
 
 
 def _several(op: str, count: int) -> str:
     if count == 1:
-        return _name(op)
-    return f"{count} x {_name(op)}" if op else f"{count} inputs"
+        return op or "an input"
+    return f"{count} x {op}" if op else f"{count} inputs"
 
 
 def _recorded_at(step: tuple) -> str:
@@ -256,4 +255,4 @@ def _recorded_at(step: tuple) -> str:
 
 
 def _first_recorded_at(steps: Iterable[tuple], ops: collections.Counter[str]) -> str:
-    return next((_recorded_at(step) for step in steps if step[0] in ops), "")
+    return next((_recorded_at(step) for step in steps if op_text(step) in ops), "")

@@ -28,7 +28,7 @@ from ..lowering.base.mesh import note_gathered, on_mesh
 from ..mesh.base import placements
 from ..mesh.base.placements import Root
 from . import foreign_code, graph_errors, index_errors, jax_programs, stored_values
-from .words import Decoder, argument_words, default_dtype, schema_name, split_name
+from .words import Decoder, argument_words, default_dtype, split_name
 
 # A shape as the bridge passes it: torch's number of the dtype, and the dimensions.
 Shape = tuple[int, tuple[int, ...]]
@@ -180,11 +180,7 @@ class Call:
     outputs: list[Shape | None]
     num_scalars: int
     source: str
-
-    @property
-    def schema(self) -> str:
-        """The op, also of a write through a view that it made."""
-        return schema_name(self.op)
+    written: int | None  # Of a write through a view, which the op makes: which of its results.
 
     @property
     def outs(self) -> list[jax.ShapeDtypeStruct | None]:
@@ -198,11 +194,12 @@ class Call:
           programs: the place of each program of jax (jax_programs.py) among those of the graph, by
             the number that it has in this process. Those that are new are added.
         """
-        arguments = argument_words(self.schema, self.words)
+        arguments = argument_words(self.op, self.words)
         if self.op == jax_programs.OP:
             arguments[-1] = programs.setdefault(arguments[-1], len(programs))
         default = str(default_dtype(self.words))
-        return self.op, default, arguments, self.operands, self.outputs, self.num_scalars
+        own = self.op, self.written, default, arguments
+        return *own, self.operands, self.outputs, self.num_scalars
 
     def describe(self, message: str) -> str:
         """`message`, which op it is about, and the line that recorded the op."""
@@ -218,7 +215,7 @@ class Call:
         own = scalars.take(self.num_scalars)
         try:
             with jax.named_scope(self._scope()), promotion.default_dtype(default_dtype(self.words)):
-                if self.op.startswith("write:"):
+                if self.written is not None:
                     return [self._write_view(operands, own, outs)]
                 return self._lower(operands, own, outs, by_ffi, step)
         except Exception as error:
@@ -234,13 +231,12 @@ class Call:
     def _write_view(
         self, operands: list[jax.Array], scalars: Scalars, outs: list[Any]
     ) -> jax.Array:
-        _, output, op = self.op.split(":", 2)
         base, value = operands
-        args = Decoder(op, self.words, [base], scalars).args
-        returns = torch._C._get_schema(*split_name(op)).returns
+        args = Decoder(self.op, self.words, [base], scalars).args
+        returns = torch._C._get_schema(*split_name(self.op)).returns
         several = len(returns) != 1 or isinstance(returns[0].type, torch.ListType)
-        written = registry.write_view(op, args, base, value, int(output) if several else None)
-        return lax.convert_element_type(written, outs[0].dtype)
+        new = registry.write_view(self.op, args, base, value, self.written if several else None)
+        return lax.convert_element_type(new, outs[0].dtype)
 
     def _lower(
         self,

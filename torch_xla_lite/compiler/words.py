@@ -1,9 +1,7 @@
 """Reads the arguments of a recorded call from its words (csrc/ops/words.h).
 
-    Decoder("aten::sum.dim_IntList", words, operands, scalars).args     # [an operand, [1], False]
-    constants("aten::sum.dim_IntList", words)     # {"self": "a tensor", "dim": [1], ...}
-
-A write through a view is a call of the view's op with the name "write:RESULT:OP".
+Decoder("aten::sum.dim_IntList", words, operands, scalars).args     # [an operand, [1], False]
+constants("aten::sum.dim_IntList", words)     # {"self": "a tensor", "dim": [1], ...}
 """
 
 from __future__ import annotations
@@ -132,8 +130,8 @@ def argument_words(op: str, words: list[int]) -> list[int]:
 def constants(op: str, words: list[int]) -> dict[str, Any]:
     """The arguments of a call by name, as far as they decide what is compiled: operands and runtime
     scalars are only named as such."""
-    schema = torch._C._get_schema(*split_name(schema_name(op)))
-    values = Decoder(schema_name(op), words, itertools.repeat("a tensor"), _AnyScalars()).args
+    schema = torch._C._get_schema(*split_name(op))
+    values = Decoder(op, words, itertools.repeat("a tensor"), _AnyScalars()).args
     named = {
         argument.name: _with_dtype_names(value, str(argument.real_type))
         for argument, value in zip(schema.arguments, values, strict=False)
@@ -162,11 +160,6 @@ class _AnyScalars:
 
     def next_float(self) -> None:
         return None
-
-
-def schema_name(op: str) -> str:
-    """The op, also of a write through a view that it made."""
-    return op.split(":", 2)[2] if op.startswith("write:") else op
 
 
 def split_name(op: str) -> tuple[str, str]:

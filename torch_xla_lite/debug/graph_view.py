@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import _XLAC
-from ..compiler.graph_differences import shape_text
+from ..compiler.graph_differences import op_text, shape_text
 from ..mesh.base.placements import Root
 
 # A picture of more steps cannot be read; the text has them all.
@@ -101,11 +101,11 @@ class PendingGraph:
             return f"%{number} = input {self._shapes(number)}" + (", donated" if step[2] else "")
         operands = ", ".join(self._value(operand) for operand in step[2])
         source = f"      # {step[5]}" if step[5] else ""
-        return f"%{number} = {step[0]}({operands}) -> {self._shapes(number)}{source}"
+        return f"%{number} = {op_text(step)}({operands}) -> {self._shapes(number)}{source}"
 
     def _texts(self, number: int) -> tuple[str, str]:
         step = self.steps[number]
-        op = step[0].removeprefix("aten::") if isinstance(step[0], str) else "input"
+        op = op_text(step).removeprefix("aten::") or "input"
         return f"%{number} {op}", self._shapes(number)
 
     def _shapes(self, number: int) -> str:

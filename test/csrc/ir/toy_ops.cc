@@ -107,18 +107,10 @@ std::vector<Data> Compute(const std::string& op, std::span<const Data> operands,
     result.insert(result.end(), operands[1].begin(), operands[1].end());
   } else if (op == "element") {
     result = {a.at(scalars[0])};
-  } else if (op == "write:0:element") {
-    result.at(scalars[0]) = operands[1].at(0);
   } else if (op == "reversed") {
     result = Reversed(a);
-  } else if (op == "write:0:reversed") {
-    result = Reversed(operands[1]);
   } else if (op == "halves") {
     return {Data(a.begin(), a.begin() + middle), Data(a.begin() + middle, a.end())};
-  } else if (op == "write:0:halves") {
-    std::ranges::copy(operands[1], result.begin());
-  } else if (op == "write:1:halves") {
-    std::ranges::copy(operands[1], result.begin() + middle);
   } else if (op == "zeros") {
     std::ranges::fill(result, 0);
   } else if (op == "fail") {
@@ -131,6 +123,21 @@ std::vector<Data> Compute(const std::string& op, std::span<const Data> operands,
   return {result};
 }
 
+Data Written(const std::string& op, uint32_t output, Data base, const Data& value,
+             std::span<const uint64_t> scalars) {
+  if (op == "element") {
+    base.at(scalars[0]) = value.at(0);
+  } else if (op == "reversed") {
+    base = Reversed(value);
+  } else if (op == "halves") {
+    std::ranges::copy(value,
+                      base.begin() + static_cast<Data::difference_type>(output * value.size()));
+  } else {
+    throw std::logic_error("no view: " + op);
+  }
+  return base;
+}
+
 std::vector<Data> Interpret(const Description& description, std::span<const Data> leaves,
                             std::span<const uint64_t> scalars) {
   std::vector<std::vector<Data>> results;
@@ -139,7 +146,7 @@ std::vector<Data> Interpret(const Description& description, std::span<const Data
     if (Vector(data.size()) != shape) throw std::logic_error("a value has another shape");
   };
   for (const Step& step : description.steps) {
-    if (step.signature == nullptr) {
+    if (step.kind == StepKind::kLeaf) {
       check(leaves.front(), step.leaf);
       results.push_back({leaves.front()});
       leaves = leaves.subspan(1);
@@ -147,9 +154,16 @@ std::vector<Data> Interpret(const Description& description, std::span<const Data
     }
     std::vector<Data> operands;
     for (const Position operand : step.operands) operands.push_back(at(operand));
-    auto outputs = Compute(step.signature->op, operands, scalars.first(step.num_scalars));
+    const auto numbers = scalars.first(step.num_scalars);
     scalars = scalars.subspan(step.num_scalars);
-    for (size_t i = 0; i < outputs.size(); ++i) check(outputs[i], step.signature->outputs[i]);
+    const Signature& call = *step.signature;
+    std::vector<Data> outputs;
+    if (step.kind == StepKind::kWrite) {
+      outputs = {Written(call.op, *call.written, operands[0], operands[1], numbers)};
+    } else {
+      outputs = Compute(call.op, operands, numbers);
+    }
+    for (size_t i = 0; i < outputs.size(); ++i) check(outputs[i], call.outputs[i]);
     results.push_back(std::move(outputs));
   }
   if (!leaves.empty() || !scalars.empty()) throw std::logic_error("arguments that no step takes");

@@ -5,7 +5,7 @@
 //   Value x = Leaf({1, 2});
 //   Value y = Call("add", {x, x});
 //   Value minus = Result(Call("sum_difference", {x, y}), 1);
-//   std::vector<Data> results = Interpret(Describe(graph.key), leaves, graph.scalars);
+//   std::vector<Data> results = Interpret(graph.description(), leaves, graph.scalars);
 //
 //   add, multiply     (a, b) of one shape
 //   plus              (a), one scalar: added to each element
@@ -19,8 +19,7 @@
 //   lack              (a); throws std::bad_alloc when it is run
 //   refuse            (a); throws when it is compiled
 //
-// The views can be written through; these ops have the names of tensor/op_signature.h, such as
-// "write:1:halves".
+// The views can be written through.
 
 #ifndef TORCH_XLA_LITE_TEST_CSRC_IR_TOY_OPS_H_
 #define TORCH_XLA_LITE_TEST_CSRC_IR_TOY_OPS_H_
@@ -65,6 +64,9 @@ std::vector<Data> DataOf(std::span<const Value> values);
 
 // The shapes of an op's results for operands of these shapes.
 std::vector<const Shape*> Outputs(const std::string& op, std::span<const Shape* const> operands);
+// The new base after a write of a value through the result of a view.
+Data Written(const std::string& op, uint32_t output, Data base, const Data& value,
+             std::span<const uint64_t> scalars);
 // The results of an op.
 std::vector<Data> Compute(const std::string& op, std::span<const Data> operands,
                           std::span<const uint64_t> scalars);

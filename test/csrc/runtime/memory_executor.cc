@@ -61,12 +61,12 @@ ir::Ref<ir::Buffer> BufferOf(Data data) {
 }  // namespace
 
 std::optional<std::vector<ir::Ref<ir::Buffer>>> MemoryExecutor::Interpret(
-    const ir::Graph& graph, ExecutableCache& /*cache*/, Interpretation* /*run*/) {
+    const ir::Graph& graph, ExecutableCache& /*cache*/, ir::Ref<Plan>* /*plan*/) {
   const ExclusiveUse use(&is_busy_);
   if (!interprets) return std::nullopt;
   std::vector<ir::Ref<ir::Buffer>> buffers;
   const auto leaves = ir::toy::DataOf(graph.leaves);
-  for (Data& data : ir::toy::Interpret(ir::Describe(graph.key), leaves, graph.scalars)) {
+  for (Data& data : ir::toy::Interpret(graph.description(), leaves, graph.scalars)) {
     buffers.push_back(BufferOf(std::move(data)));
   }
   return buffers;
@@ -111,7 +111,7 @@ std::vector<ir::Ref<ir::Buffer>> MemoryExecutor::Execute(Executable& executable,
   if (during_execution) during_execution();
   uint32_t leaf = 0;
   for (const ir::Step& step : description.steps) {
-    if (step.signature != nullptr) continue;
+    if (step.kind != ir::StepKind::kLeaf) continue;
     auto* buffer = static_cast<HostBuffer*>(graph.data(leaf));
     const bool is_copied =
         std::ranges::find(graph.copied_leaves, leaf++) != graph.copied_leaves.end();

@@ -27,7 +27,7 @@ class MemoryExecutor final : public Executor {
  public:
   std::optional<std::vector<ir::Ref<ir::Buffer>>> Interpret(const ir::Graph& graph,
                                                             ExecutableCache& cache,
-                                                            Interpretation* run) override;
+                                                            ir::Ref<Plan>* plan) override;
   ir::Ref<Executable> Load(const ir::Graph& graph) override;
   ir::Ref<Executable> Compile(const ir::Graph& graph) override;
   ir::Ref<Compilation> StartCompile(const ir::Graph& graph) override;

@@ -185,6 +185,17 @@ TEST_F(RuntimeTest, NothingWaitsForTheBackground) {
   EXPECT_EQ(cache_hits(), 2u);
 }
 
+TEST_F(RuntimeTest, WhatCannotBeInterpretedDoesNotWaitForTheBackground) {
+  runtime.set_compile_when(CompileWhen::kBackground);
+  runtime.costs().Set({{"plus", {.call = std::numeric_limits<double>::infinity()}}}, {});
+  LiveValue place;
+  Set(place, Call("plus", {Leaf({1})}, {1}));
+  EXPECT_EQ(Read(place), Data{2});
+  EXPECT_EQ(executor.num_started, 0);
+  EXPECT_EQ(interpretations(), 0u);
+  EXPECT_EQ(executions(), 1u);
+}
+
 TEST_F(RuntimeTest, AnotherGraphFindsWhatTheBackgroundHasCompiled) {
   runtime.set_compile_when(CompileWhen::kBackground);
   const auto run = [&](bool keeps_old) {

@@ -33,10 +33,6 @@ CostModel Model() {
 
 Tiering::Extra NoExtra(const ir::Description&) { return {}; }
 
-Decision Decide(Tiering& tiering, const ir::Graph& graph, const Tiering::ExtraOf& extra) {
-  return tiering.Decide(graph, ir::StructureHash(graph.key), extra);
-}
-
 ir::Graph Chain(size_t length, size_t size = 1) {
   ir::Value value = Leaf(Data(size, 1));
   for (size_t i = 0; i < length; ++i) value = Call("reversed", {value});
@@ -49,7 +45,7 @@ class TieringTest : public testing::Test {
   // How often the graph is interpreted until it is compiled, if it is not on disk.
   size_t RunsUntilCompiled(const ir::Graph& graph) {
     size_t runs = 0;
-    while (Decide(tiering_, graph, NoExtra) != Decision::kCompile) ++runs;
+    while (tiering_.Decide(graph, NoExtra) != Decision::kCompile) ++runs;
     return runs;
   }
 
@@ -63,17 +59,17 @@ TEST_F(TieringTest, AGraphIsCompiledWhenItsRunsHaveCostAsMuchAsThat) {
 }
 
 TEST_F(TieringTest, AGraphWhoseSingleCallsCostMoreThanItIsCompiledAtOnce) {
-  EXPECT_EQ(Decide(tiering_, Chain(2),
-                   [](auto&) {
-                     return Tiering::Extra{200, 0};
-                   }),
+  EXPECT_EQ(tiering_.Decide(Chain(2),
+                            [](auto&) {
+                              return Tiering::Extra{200, 0};
+                            }),
             Decision::kInterpret);
-  EXPECT_EQ(Decide(tiering_, Chain(3),
-                   [](auto&) {
-                     return Tiering::Extra{301, 0};
-                   }),
-            Decision::kCompile);
-  EXPECT_EQ(Decide(tiering_, Chain(3), NoExtra), Decision::kCompile);
+  EXPECT_EQ(tiering_.Decide(Chain(3),
+                            [](auto&) {
+                              return Tiering::Extra{301, 0};
+                            }),
+            Decision::kCompileNow);
+  EXPECT_EQ(tiering_.Decide(Chain(3), NoExtra), Decision::kCompileNow);
 }
 
 TEST_F(TieringTest, CountsWhatItsDecisionsCost) {
@@ -81,7 +77,7 @@ TEST_F(TieringTest, CountsWhatItsDecisionsCost) {
   EXPECT_EQ(tiering_.interpreted(), 10 * 20);
   EXPECT_EQ(tiering_.compiled(), 200);
   // Compiling this pays in no case.
-  Decide(tiering_, Chain(1), NoExtra);
+  tiering_.Decide(Chain(1), NoExtra);
   EXPECT_EQ(tiering_.interpreted(), 10 * 20 + 10);
   tiering_.Clear();
   EXPECT_EQ(tiering_.interpreted() + tiering_.compiled(), 0);
@@ -89,11 +85,11 @@ TEST_F(TieringTest, CountsWhatItsDecisionsCost) {
 
 TEST_F(TieringTest, AProgramPaysAtMostTwiceWhatIsBest) {
   const ir::Graph graph = Chain(5);
-  const Costs costs = model_.Of(ir::Describe(graph.key));
+  const Costs costs = model_.Of(graph.description());
   double paid = 0;
   bool is_compiled = false;
   for (int runs = 1; runs < 1000; ++runs) {
-    if (!is_compiled && Decide(tiering_, graph, NoExtra) == Decision::kCompile) {
+    if (!is_compiled && tiering_.Decide(graph, NoExtra) == Decision::kCompile) {
       is_compiled = true;
       paid += costs.compilation;
     }
@@ -114,28 +110,28 @@ TEST_F(TieringTest, WhatCannotBeInterpretedIsCompiledWhenItIsNew) {
   model.Set({{"reversed", {.call = std::numeric_limits<double>::infinity(), .compilation = 100}}},
             {.execution = 15});
   Tiering tiering(&model);
-  EXPECT_EQ(Decide(tiering, Chain(1), NoExtra), Decision::kCompile);
+  EXPECT_EQ(tiering.Decide(Chain(1), NoExtra), Decision::kCompileNow);
 }
 
 TEST_F(TieringTest, WhatCompilingDoesNotMakeFasterIsNeverCompiled) {
   const ir::Graph graph = Chain(1);
   for (int run = 0; run < 10'000; ++run)
-    EXPECT_EQ(Decide(tiering_, graph, NoExtra), Decision::kInterpret);
+    EXPECT_EQ(tiering_.Decide(graph, NoExtra), Decision::kInterpret);
 }
 
 TEST_F(TieringTest, AProgramOnDiskIsSoughtOnceWhenRunsHaveCostAsMuchAsLoading) {
   const ir::Graph graph = Chain(8);  // 80 for a run, 20 + 80 for loading.
-  EXPECT_EQ(Decide(tiering_, graph, NoExtra), Decision::kInterpret);
-  EXPECT_EQ(Decide(tiering_, graph, NoExtra), Decision::kInterpret);
-  EXPECT_EQ(Decide(tiering_, graph, NoExtra), Decision::kLoad);
-  EXPECT_EQ(Decide(tiering_, graph, NoExtra), Decision::kInterpret);
+  EXPECT_EQ(tiering_.Decide(graph, NoExtra), Decision::kInterpret);
+  EXPECT_EQ(tiering_.Decide(graph, NoExtra), Decision::kInterpret);
+  EXPECT_EQ(tiering_.Decide(graph, NoExtra), Decision::kLoad);
+  EXPECT_EQ(tiering_.Decide(graph, NoExtra), Decision::kInterpret);
 }
 
 TEST_F(TieringTest, AGraphThatCannotBeCompiledStaysHot) {
   const ir::Graph graph = Chain(2);
   RunsUntilCompiled(graph);
-  EXPECT_EQ(Decide(tiering_, graph, NoExtra), Decision::kCompile);
-  EXPECT_EQ(Decide(tiering_, graph, NoExtra), Decision::kCompile);
+  EXPECT_EQ(tiering_.Decide(graph, NoExtra), Decision::kCompile);
+  EXPECT_EQ(tiering_.Decide(graph, NoExtra), Decision::kCompile);
 }
 
 TEST_F(TieringTest, ClearingForgetsAll) {
@@ -146,7 +142,7 @@ TEST_F(TieringTest, ClearingForgetsAll) {
 
 TEST_F(TieringTest, RunsOfEarlierProcessesCount) {
   const ir::Graph graph = Chain(2);  // 20 for a run, 200 for compiling it.
-  const uint64_t structure = ir::StructureHash(graph.key);
+  const uint64_t structure = graph.structure();
   tiering_.Remember({{structure, {.spent = 150, .processes = 4}}});
   EXPECT_EQ(RunsUntilCompiled(graph), 3u);
   const auto accounts = tiering_.Accounts();
@@ -162,26 +158,30 @@ TEST_F(TieringTest, RunsOfEarlierProcessesCount) {
 
 TEST_F(TieringTest, AWriteCostsWhatIsWritten) {
   const ir::Value base = Leaf(Data(1000, 1));
-  const ir::Value value = Call("write:0:element", {base, Leaf({5})}, {3});
+  const auto write =
+      ir::MakeRef<ir::Signature>("element", std::vector<uint64_t>{1}, std::vector{base.shape()});
+  write->written = 0;
+  ir::Value operands[] = {base, Leaf({5})};
+  const ir::Value value{ir::Node::Create(write.get(), operands, {}), 0};
   const ir::Root roots[] = {{&value}};
-  EXPECT_EQ(model_.Of(ir::Describe(ir::Linearize(roots).key)).interpretation, 1);
+  EXPECT_EQ(model_.Of(ir::Linearize(roots).description()).interpretation, 1);
 }
 
 TEST_F(TieringTest, UnknownOpsCostNothingWhereNothingIsKnownOfOthers) {
   const ir::Value value = Call("zeros", {Leaf({1})});
   const ir::Root roots[] = {{&value}};
-  EXPECT_EQ(model_.Of(ir::Describe(ir::Linearize(roots).key)).interpretation, 0);
+  EXPECT_EQ(model_.Of(ir::Linearize(roots).description()).interpretation, 0);
 }
 
 TEST_F(TieringTest, OfManyGraphsThoseAreForgottenThatDoNotComeBack) {
-  Decide(tiering_, Chain(2), NoExtra);
+  tiering_.Decide(Chain(2), NoExtra);
   for (int op = 0; op < 40'000; ++op) {
     const ir::Value value = Call("op" + std::to_string(op), {Leaf({1})});
     const ir::Root roots[] = {{&value}};
-    Decide(tiering_, ir::Linearize(roots), NoExtra);
-    if (op % 4000 == 0) Decide(tiering_, Chain(3), NoExtra);
+    tiering_.Decide(ir::Linearize(roots), NoExtra);
+    if (op % 4000 == 0) tiering_.Decide(Chain(3), NoExtra);
   }
-  EXPECT_EQ(Decide(tiering_, Chain(3), NoExtra), Decision::kCompile);
+  EXPECT_EQ(tiering_.Decide(Chain(3), NoExtra), Decision::kCompile);
   EXPECT_EQ(RunsUntilCompiled(Chain(2)), 10u);
 }
 

@@ -139,12 +139,7 @@ Kernel FindKernel(std::string_view op) {
 }  // namespace
 
 CpuCall::CpuCall(const ir::Signature& signature) : signature_(signature) {
-  std::string_view name = signature.op;
-  if (name.starts_with("write:")) {
-    const size_t end = name.find(':', 6);
-    written_ = std::stoul(std::string(name.substr(6, end - 6)));
-    name = name.substr(end + 1);
-  }
+  const std::string& name = signature.op;
   const ops::OpFacts& facts = ops::FactsOf(name);
   const auto op = ops::FindOp(name);
   if (!op) return;
@@ -184,15 +179,18 @@ const CpuCall& CpuCall::Of(const ir::Signature& signature) {
 std::vector<Part> CpuCall::KeptParts(std::span<const at::Tensor> operands) const {
   const bool is_torchs =
       (kernel_ == nullptr || kernel_ == LinearBackward) && complete_ == nullptr && draw_ == nullptr;
-  const bool is_plain = is_torchs && !written_ && !is_reshape_ && !index_ && !is_seeded_ &&
-                        !needs_dense_operand_ && width_ == Width::kOwn && is_possible();
+  const bool is_plain = is_torchs && !signature_.written && !is_reshape_ && !index_ &&
+                        !is_seeded_ && !needs_dense_operand_ && width_ == Width::kOwn &&
+                        is_possible();
   if (!is_plain) return {};
   const auto is_contiguous = [](const at::Tensor& operand) { return operand.is_contiguous(); };
   if (!takes_any_strides_ && !std::ranges::all_of(operands, is_contiguous)) return {};
   return KeptCall::PartsOf(*call_, operands);
 }
 
-bool CpuCall::is_view() const { return call_ && !written_ && IsView(call_->op().schema()); }
+bool CpuCall::is_view() const {
+  return call_ && !signature_.written && IsView(call_->op().schema());
+}
 
 bool CpuCall::is_possible() const {
   return call_.has_value() && !has_given_up_ && width_ != Width::kNone &&
@@ -209,7 +207,7 @@ std::vector<at::Tensor> CpuCall::Run(std::span<at::Tensor> operands,
   has_run_ = true;
   const aten::KernelKeysGuard keys;
   if (is_reshape_) return {operands.back().reshape(signature_.outputs[0]->dims())};
-  if (written_) return {Written(operands, scalars, may_overwrite)};
+  if (signature_.written) return {Written(operands, scalars, may_overwrite)};
   if (needs_dense_operand_) operands[0] = AtStartOfStorage(operands[0]);
   if (!takes_any_strides_) {
     for (at::Tensor& operand : operands) operand = operand.contiguous();
@@ -224,7 +222,7 @@ std::vector<at::Tensor> CpuCall::Run(std::span<at::Tensor> operands,
 at::Tensor CpuCall::Written(std::span<at::Tensor> operands, std::span<const uint64_t> scalars,
                             bool may_overwrite) const {
   const auto view_of = [&](const at::Tensor& base) {
-    return Results({&base, 1}, scalars, /*may_overwrite=*/false).at(*written_);
+    return Results({&base, 1}, scalars, /*may_overwrite=*/false).at(*signature_.written);
   };
   at::Tensor base = needs_dense_operand_ ? AtStartOfStorage(operands[0]) : operands[0];
   at::Tensor view = view_of(base);

@@ -90,8 +90,6 @@ class CpuCall final : public ir::Signature::Derived {
   std::optional<aten::AtenCall> call_;
   // The same op in place, if torch has it.
   std::optional<c10::OperatorHandle> in_place_;
-  // The result of a view that is written through.
-  std::optional<size_t> written_;
   bool is_seeded_ = false;
   bool draws_ = false;
   // Guarded by the sync lock, as all that is derived.

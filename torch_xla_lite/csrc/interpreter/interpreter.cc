@@ -52,15 +52,14 @@ at::Tensor Owned(at::Tensor tensor) {
 // Which results each call is the last to need.
 class Lifetimes {
  public:
-  explicit Lifetimes(const ir::Graph& graph, const ir::Description& description)
-      : graph_(graph), steps_(description.steps) {
+  explicit Lifetimes(const ir::Graph& graph) : graph_(graph), steps_(graph.description().steps) {
     for (uint32_t i = 0; i < steps_.size(); ++i) {
       first_.push_back(last_use_.size());
       const ir::Signature* const call = steps_[i].signature;
       last_use_.insert(last_use_.end(), call == nullptr ? 1 : call->outputs.size(), i);
       for (const ir::Position operand : steps_[i].operands) LastUse(operand) = i;
     }
-    for (const ir::Position root : description.roots) LastUse(root) = kForEver;
+    for (const ir::Position root : graph.description().roots) LastUse(root) = kForEver;
     freed_.resize(steps_.size(), {kForEver, 0});
     next_freed_.resize(last_use_.size());
     for (uint32_t i = 0; i < steps_.size(); ++i) {
@@ -82,14 +81,16 @@ class Lifetimes {
   // A write through several views is a write for each: y = v(x), y' = w(y, value), x' = v(x, y').
   // If step `i` is such a w, this is the base x, which it may overwrite, as the next step does.
   std::optional<ir::Position> BaseOfNext(uint32_t i) const {
-    if (i + 1 == steps_.size() || !IsWrite(steps_[i]) || !IsWrite(steps_[i + 1])) return {};
+    if (i + 1 == steps_.size() || steps_[i].kind != ir::StepKind::kWrite ||
+        steps_[i + 1].kind != ir::StepKind::kWrite)
+      return {};
     const ir::Step& outer = steps_[i + 1];
     const ir::Position viewed = steps_[i].operands[0], base = outer.operands[0];
     const ir::Step& view = steps_[viewed.step];
     const bool is_through =
-        outer.operands[1].step == i && view.signature != nullptr && view.operands.size() == 1 &&
-        view.operands[0].step == base.step && view.operands[0].output == base.output &&
-        view.signature->words == outer.signature->words &&
+        outer.operands[1].step == i && view.kind == ir::StepKind::kCall &&
+        view.operands.size() == 1 && view.operands[0].step == base.step &&
+        view.operands[0].output == base.output && view.signature->words == outer.signature->words &&
         std::ranges::equal(graph_.nodes[viewed.step]->scalars(), graph_.nodes[i + 1]->scalars()) &&
         LastUse(viewed) == i && LastUse({i, 0}) == i + 1 && LastUse(base) == i + 1;
     return is_through ? std::optional(base) : std::nullopt;
@@ -97,10 +98,6 @@ class Lifetimes {
 
  private:
   static constexpr uint32_t kForEver = std::numeric_limits<uint32_t>::max();
-
-  static bool IsWrite(const ir::Step& step) {
-    return step.signature != nullptr && step.signature->op.starts_with("write:");
-  }
 
   size_t ValueOf(ir::Position at) const { return first_[at.step] + at.output; }
   uint32_t& LastUse(ir::Position at) { return last_use_[ValueOf(at)]; }
@@ -116,7 +113,7 @@ class Lifetimes {
 
 // The op, and the dtypes of its operands and results.
 std::string DtypesOf(const ir::Signature& signature, std::span<const at::Tensor> operands) {
-  std::string key = signature.op;
+  std::string key = signature.op + (signature.written ? '=' : ' ');
   for (const at::Tensor& operand : operands) key += static_cast<char>(operand.scalar_type());
   for (const ir::Shape* const output : signature.outputs) {
     key += static_cast<char>(output == nullptr ? c10::ScalarType::Undefined
@@ -132,16 +129,20 @@ Interpreter::Interpreter(const RunLowering& run_lowering, std::function<bool()> 
       draws_threefry_(std::move(draws_threefry)),
       padded_draws_(run_lowering) {}
 
+bool Interpreter::IsLowered(const ir::Signature& call) const {
+  return !call.written && lowered_.contains(call.op);
+}
+
 bool Interpreter::RunsLowering(const ir::Signature& call) const {
-  const bool has_kernel = CpuCall::Of(call).is_possible() && !lowered_.contains(call.op);
+  const bool has_kernel = CpuCall::Of(call).is_possible() && !IsLowered(call);
   return !has_kernel && !call.is_zeros && !PaddedDraws::Has(call.op);
 }
 
 std::vector<at::Tensor> Interpreter::Run(const ir::Graph& graph, std::vector<at::Tensor> leaves,
                                          Trace* trace) {
   const device::BlockScope blocks;
-  const ir::Description description = ir::Describe(graph.key);
-  const Lifetimes lifetimes(graph, description);
+  const ir::Description& description = graph.description();
+  const Lifetimes lifetimes(graph);
   std::vector<std::vector<at::Tensor>> results(description.steps.size());
   // Whether nothing else needs the memory of the call's first operand. Leaves have other owners.
   const auto may_overwrite = [&](const at::Tensor& first, uint32_t i) {
@@ -159,7 +160,7 @@ std::vector<at::Tensor> Interpreter::Run(const ir::Graph& graph, std::vector<at:
   size_t leaf = 0;
   for (uint32_t i = 0; i < results.size(); ++i) {
     const ir::Step& step = description.steps[i];
-    if (step.signature == nullptr) {
+    if (step.kind == ir::StepKind::kLeaf) {
       results[i] = {leaves[leaf++]};
       if (trace != nullptr) trace->AddLeaf(results[i][0]);
       continue;
@@ -190,8 +191,8 @@ std::vector<at::Tensor> Interpreter::Run(const ir::Graph& graph, std::vector<at:
 }
 
 std::unique_ptr<Plan> Interpreter::MakePlan(const ir::Graph& graph, const Trace& trace) const {
-  return interpreter::MakePlan(ir::Describe(graph.key), trace, [this](const ir::Signature& call) {
-    return !call.is_zeros && !lowered_.contains(call.op);
+  return interpreter::MakePlan(graph.description(), trace, [this](const ir::Signature& call) {
+    return !call.is_zeros && !IsLowered(call);
   });
 }
 
@@ -217,7 +218,7 @@ std::vector<at::Tensor> Interpreter::RunCall(const ir::Node& node, std::vector<a
     if (known != widths_.end()) call.set_width(known->second);
   }
   const bool is_threefry = !call.draws() || draws_threefry_();
-  if (call.is_possible() && is_threefry && !lowered_.contains(signature.op)) {
+  if (call.is_possible() && is_threefry && !IsLowered(signature)) {
     const Width width = call.width();
     const auto note_width = c10::make_scope_exit([&] {
       if (call.width() != width) widths_.emplace(DtypesOf(signature, operands), call.width());

@@ -62,6 +62,7 @@ class Interpreter {
                               std::span<const Plan::Leaf> leaves);
 
  private:
+  bool IsLowered(const ir::Signature& call) const;
   std::vector<at::Tensor> RunCall(const ir::Node& node, std::vector<at::Tensor> operands,
                                   bool may_overwrite);
   const RunLowering run_lowering_;

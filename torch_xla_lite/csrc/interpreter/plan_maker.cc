@@ -63,7 +63,7 @@ class PlanMaker {
           value.memory = place_of_[value.memory];
         }
       }
-      if (graph_.steps[i].signature == nullptr) {
+      if (graph_.steps[i].kind == ir::StepKind::kLeaf) {
         AddLeaf(i);
       } else if (IsView(i)) {
         AddResults(i);
@@ -305,7 +305,7 @@ class PlanMaker {
   }
 
   bool WritesToLeaf(uint32_t node) const {
-    return graph_.steps[node].signature != nullptr &&
+    return graph_.steps[node].kind != ir::StepKind::kLeaf &&
            std::ranges::any_of(steps_[node].results, [&](const Trace::Value& value) {
              return value.memory != kNone && is_overwritten_[value.memory];
            });

@@ -160,7 +160,7 @@ bool AdaptTo(std::span<const uint64_t> key, Graph* graph) {
       graph->root_placements[i] = static_cast<Placement>(key[first + i * stride + 1]);
     }
   }
-  graph->key.assign(key.begin(), key.end());
+  graph->UseKey(key);
   graph->copied_leaves = std::move(copied);
   return true;
 }

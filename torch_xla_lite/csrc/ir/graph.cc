@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "torch_xla_lite/csrc/ir/donation.h"
-#include "torch_xla_lite/csrc/ir/key.h"
 
 namespace torch_xla_lite::ir {
 namespace {
@@ -185,6 +184,21 @@ class Linearizer {
 };
 
 }  // namespace
+
+const Description& Graph::description() const {
+  if (!description_) description_ = Describe(key);
+  return *description_;
+}
+
+uint64_t Graph::structure() const {
+  if (!structure_) structure_ = StructureHash(key);
+  return *structure_;
+}
+
+void Graph::UseKey(std::span<const uint64_t> other) {
+  key.assign(other.begin(), other.end());
+  description_.reset();
+}
 
 Placement PlacementOn(uint32_t mesh, Placement placement) {
   return placement == kOneDevice ? ReplicatedOn(mesh) : placement;

@@ -13,9 +13,11 @@
 #define TORCH_XLA_LITE_CSRC_IR_GRAPH_H_
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "torch_xla_lite/csrc/ir/key.h"
 #include "torch_xla_lite/csrc/ir/node.h"
 #include "torch_xla_lite/csrc/ir/placement.h"
 #include "torch_xla_lite/csrc/ir/record_lock.h"
@@ -38,8 +40,21 @@ struct Graph {
   // the roots.
   std::vector<Node*> nodes;
 
+  // What the key says.
+  const Description& description() const;
+  // StructureHash of the key. Each is found out once, so not by two threads at a time.
+  uint64_t structure() const;
+  // Says what structure() would find out.
+  void set_structure(uint64_t structure) { structure_ = structure; }
+  // Gives the graph the key of another one, of equal structure.
+  void UseKey(std::span<const uint64_t> other);
+
   // The data of a leaf. Without the lock: it does not change any more.
   Buffer* data(size_t leaf) const LITE_NO_THREAD_SAFETY_ANALYSIS { return leaves[leaf].buffer(); }
+
+ private:
+  mutable std::optional<Description> description_;
+  mutable std::optional<uint64_t> structure_;
 };
 
 // A pending value to compute, one for each holder that keeps it alive (holders of one value are

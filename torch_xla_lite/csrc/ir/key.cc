@@ -67,22 +67,27 @@ KeptKey::KeptKey(std::vector<uint64_t> words) : words_(std::move(words)) {
 
 Description Describe(std::span<const uint64_t> key) {
   Description description;
+  description.operands.reserve(key.size());
   size_t i = 0;
   size_t num_leaves = 0;
   while (!IsEnd(key[i])) {
     const uint64_t word = key[i++];
-    Step step;
+    Step& step = description.steps.emplace_back();
     if (word & kLeafBit) {
       ++num_leaves;
       step.leaf = LeafOf(word);
       step.donated = (word & kDonatedBit) != 0;
-    } else {
-      step.signature = SignatureOf(word);
-      const uint64_t counts = key[i++];
-      step.num_scalars = static_cast<uint32_t>(counts);
-      for (uint64_t n = counts >> 32; n > 0; --n) step.operands.push_back(PositionOf(key[i++]));
+      continue;
     }
-    description.steps.push_back(std::move(step));
+    step.signature = SignatureOf(word);
+    step.kind = step.signature->written ? StepKind::kWrite : StepKind::kCall;
+    const uint64_t counts = key[i++];
+    step.num_scalars = static_cast<uint32_t>(counts);
+    // The words of the key are more than enough, so it does not move.
+    const Position* const first = description.operands.data() + description.operands.size();
+    for (uint64_t n = counts >> 32; n > 0; --n)
+      description.operands.push_back(PositionOf(key[i++]));
+    step.operands = {first, counts >> 32};
   }
   const bool is_on_mesh = key[i++] == kEndOnMesh;
   for (; is_on_mesh && num_leaves > 0; --num_leaves) {
@@ -97,7 +102,7 @@ Description Describe(std::span<const uint64_t> key) {
 
 const Shape* ShapeAt(const Description& graph, Position position) {
   const Step& step = graph.steps[position.step];
-  return step.signature == nullptr ? step.leaf : step.signature->outputs[position.output];
+  return step.kind == StepKind::kLeaf ? step.leaf : step.signature->outputs[position.output];
 }
 
 RootWords RootsOf(std::span<const uint64_t> key) {

@@ -4,10 +4,9 @@
 // executable. The key is also the description that the compiler reads (see Step), so the compiler
 // cannot depend on anything that is missing from the key.
 //
-//   Graph graph = Linearize(roots);                      // ir/graph.h
-//   for (const Step& step : Describe(graph.key).steps)   // leaves and op calls, in post-order
-//   StructureOf(graph.key);                              // equal for graphs that differ in
-//   donation
+//   Graph graph = Linearize(roots);                       // ir/graph.h
+//   for (const Step& step : graph.description().steps)    // leaves and calls, in post-order
+//   StructureOf(graph.key);                               // equal if only donation differs
 //
 // The words: a leaf is its shape's address with the lowest bit set (and the second bit if it is
 // donated). An op call is its signature's address, then its counts, then its operands. A null word
@@ -51,17 +50,28 @@ inline uint64_t CountsOf(size_t num_operands, size_t num_scalars) {
   return uint64_t{num_operands} << 32 | num_scalars;
 }
 
-// One line of a graph, as its key describes it: a leaf (no signature), or an op call.
+// kWrite: a call that writes through a view: (base, value of the view) -> new base.
+enum class StepKind : uint8_t { kLeaf, kCall, kWrite };
+
+// One line of a graph, as its key describes it.
 struct Step {
+  StepKind kind = StepKind::kLeaf;
+  bool donated = false;  // Of a leaf.
   const Shape* leaf = nullptr;
-  bool donated = false;
+  // Of a call:
   const Signature* signature = nullptr;
-  std::vector<Position> operands;
+  std::span<const Position> operands;
   uint32_t num_scalars = 0;
 };
 
+// What a key says. Moved, never copied: its steps refer to it.
 struct Description {
+  Description() = default;
+  Description(Description&&) = default;
+  Description& operator=(Description&&) = default;
+
   std::vector<Step> steps;
+  std::vector<Position> operands;  // Of all steps.
   std::vector<Position> roots;
   // Of a graph on a mesh, of each leaf and each root; otherwise empty.
   std::vector<Placement> leaf_placements;
@@ -87,7 +97,7 @@ class KeptKey {
   std::vector<Ref<const Signature>> signatures_;
 };
 
-// Reads a key back.
+// Reads a key back. Of a graph: Graph::description().
 Description Describe(std::span<const uint64_t> key);
 
 // Where the words of the roots are: the index of the first, and the distance of each to the next.

@@ -51,6 +51,7 @@ uint64_t Signature::hash() const {
   if (const uint64_t known = hash_.load(std::memory_order_relaxed)) return known;
   uint64_t hash = words.size();
   for (const char letter : op) hash = MixWord(hash, static_cast<unsigned char>(letter));
+  if (written) hash = MixWord(hash, *written);
   if (!words.empty()) hash = MixWord(hash, words[0] >> 56);
   for (size_t i = 1; i < words.size(); ++i) hash = MixWord(hash, WithoutAddress(words[i], shapes_));
   for (const Shape* output : outputs) hash = MixWord(hash, output == nullptr ? 0 : output->hash());

@@ -19,6 +19,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -49,6 +50,8 @@ struct Signature : RefCounted {
   const uint64_t number;
   // The name that lowerings are found by, such as "aten::add.Tensor".
   std::string op;
+  // If a call writes through a view that the op makes: which of the op's results is written.
+  std::optional<uint32_t> written;
   // The key of the call. The recorder defines its encoding; the IR only compares it, and knows
   // where addresses are: the op's in the first word, below its highest byte; those of shapes, which
   // the signature keeps, in the lowest 48 bits of a word, or above its lowest byte.

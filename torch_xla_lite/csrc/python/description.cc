@@ -1,5 +1,7 @@
 #include "torch_xla_lite/csrc/python/description.h"
 
+#include <pybind11/stl.h>
+
 #include <utility>
 #include <vector>
 
@@ -35,7 +37,7 @@ py::tuple RootTuple(ir::Position position, ir::Placement placement) {
   return PositionTuple(position) + py::make_tuple(chosen);
 }
 
-// (op, words, operands, outputs, number of scalars, source).
+// (op, words, operands, outputs, number of scalars, source, result that is written or None).
 py::tuple CallTuple(const ir::Step& step, uint32_t source) {
   py::list words;
   for (uint64_t word : step.signature->words) words.append(word);
@@ -46,7 +48,7 @@ py::tuple CallTuple(const ir::Step& step, uint32_t source) {
     outputs.append(output == nullptr ? py::none() : py::object(ShapeTuple(output)));
   }
   return py::make_tuple(step.signature->op, words, operands, outputs, step.num_scalars,
-                        SourceText(source));
+                        SourceText(source), step.signature->written);
 }
 
 std::vector<uint32_t> SourcesOf(const ir::Graph& graph) {
@@ -55,16 +57,13 @@ std::vector<uint32_t> SourcesOf(const ir::Graph& graph) {
   return sources;
 }
 
-}  // namespace
-
-Description DescribeKey(std::span<const uint64_t> key, std::span<const uint32_t> sources) {
-  const ir::Description description = ir::Describe(key);
+Description Tuples(const ir::Description& description, std::span<const uint32_t> sources) {
   const bool is_on_mesh = !description.leaf_placements.empty();
   py::list steps;
   size_t leaf = 0;
   for (size_t i = 0; i < description.steps.size(); ++i) {
     const ir::Step& step = description.steps[i];
-    if (step.signature != nullptr) {
+    if (step.kind != ir::StepKind::kLeaf) {
       steps.append(CallTuple(step, sources[i]));
     } else {
       steps.append(
@@ -79,6 +78,12 @@ Description DescribeKey(std::span<const uint64_t> key, std::span<const uint32_t>
   return {steps, roots};
 }
 
+}  // namespace
+
+Description DescribeKey(std::span<const uint64_t> key, std::span<const uint32_t> sources) {
+  return Tuples(ir::Describe(key), sources);
+}
+
 py::cpp_function Describer(const ir::Graph& graph) {
   return {[key = ir::KeptKey(graph.key), sources = SourcesOf(graph)] {
     return DescribeKey(key.words(), sources);
@@ -86,7 +91,7 @@ py::cpp_function Describer(const ir::Graph& graph) {
 }
 
 Description DescribeGraph(const ir::Graph& graph) {
-  return DescribeKey(graph.key, SourcesOf(graph));
+  return Tuples(graph.description(), SourcesOf(graph));
 }
 
 }  // namespace torch_xla_lite::python

@@ -48,9 +48,6 @@ PyObject* PythonType(const std::exception& error) {
   return torchs == nullptr ? nullptr : torchs->type;
 }
 
-// Says where on a mesh its result is (kernels_of_torch/constrain.cc).
-constexpr std::string_view kConstrain = "torch_xla_lite::constrain";
-
 std::atomic<bool (*)()> in_kernel = nullptr;
 thread_local bool is_compiler_thread = false;
 
@@ -89,7 +86,7 @@ double CostOfCopies(const ir::Description& graph) {
     ++copies;
   };
   for (const ir::Step& step : graph.steps) {
-    if (step.signature == nullptr) add(step.leaf);
+    if (step.kind == ir::StepKind::kLeaf) add(step.leaf);
   }
   for (const ir::Position root : graph.roots) add(ir::ShapeAt(graph, root));
   return bytes > kMostBytes ? kInfinite : copies * kCopy;
@@ -109,7 +106,7 @@ PyExecutor::PyExecutor(const py::object& compiler)
       load_(compiler.attr("load")),
       past_costs_(compiler.attr("past_costs")),
       start_compile_(compiler.attr("start_compile")),
-      can_interpret_(compiler.attr("can_interpret")),
+      has_host_memory_(compiler.attr("has_host_memory")),
       draws_threefry_(compiler.attr("draws_threefry")),
       note_interpreted_(compiler.attr("note_interpreted")),
       upload_(compiler.attr("upload")),
@@ -177,13 +174,13 @@ int PyExecutor::TorchDtype(py::handle dtype) const {
                        ".\nConvert the array first:  array.astype('float32')");
 }
 
-bool PyExecutor::CanInterpret() const {
-  const bool can_interpret = can_interpret_().cast<bool>();
+bool PyExecutor::HasHostMemory() const {
+  const bool has_host_memory = has_host_memory_().cast<bool>();
   // By now there is a client of XLA. It is never released: at the end of a forked process it would
   // wait for threads that were not forked.
   [[maybe_unused]] static const auto* devices =
       new py::object(py::module_::import("jax").attr("devices")());
-  return can_interpret;
+  return has_host_memory;
 }
 
 runtime::Tiering::Extra PyExecutor::ExtraCosts(const ir::Description& graph,
@@ -205,7 +202,7 @@ runtime::Tiering::Extra PyExecutor::ExtraCosts(const ir::Description& graph,
     }
   }
   const Untraced python;
-  copies_ = !CanInterpret();
+  copies_ = !HasHostMemory();
   if (copies_) extra.interpretation = counted.empty() ? CostOfCopies(graph) : kInfinite;
   return extra;
 }
@@ -217,9 +214,9 @@ struct PyExecutor::KeptPlan final : runtime::Plan {
 
 // After any error the graph is compiled instead, so that the error names op and line.
 std::optional<std::vector<ir::Ref<ir::Buffer>>> PyExecutor::Interpret(
-    const ir::Graph& graph, runtime::ExecutableCache& cache, runtime::Interpretation* run) {
+    const ir::Graph& graph, runtime::ExecutableCache& cache, ir::Ref<runtime::Plan>* plan) {
   const Untraced python;
-  auto* const kept = static_cast<KeptPlan*>(run->plan.get());
+  auto* const kept = static_cast<KeptPlan*>(plan->get());
   const bool has_plan = kept != nullptr && kept->plan != nullptr;
   // What each device has in full may be interpreted; parts are not gathered here.
   for (size_t i = 0; i < graph.leaves.size(); ++i) {
@@ -232,11 +229,11 @@ std::optional<std::vector<ir::Ref<ir::Buffer>>> PyExecutor::Interpret(
   std::optional<std::vector<at::Tensor>> roots;
   if (has_plan) roots = RunPlan(*kept, graph);
   if (!roots) {
-    const bool comes_back = kept == nullptr && interpreted_graphs_.Has(run->structure);
+    const bool comes_back = kept == nullptr && interpreted_graphs_.Has(graph.structure());
     interpreter::Trace trace;
     roots = RunCalls(graph, comes_back ? &trace : nullptr);
     if (!roots) return std::nullopt;
-    if (comes_back) run->plan = MakePlan(graph, trace);
+    if (comes_back) *plan = MakePlan(graph, trace);
   }
   std::vector<ir::Ref<ir::Buffer>> results;
   results.reserve(roots->size());
@@ -248,7 +245,7 @@ std::optional<std::vector<ir::Ref<ir::Buffer>>> PyExecutor::Interpret(
     if (graph.root_placements[i] == ir::kAnywhere) continue;
     results[i] = Placed(graph.roots[i].shape(), std::move(results[i]), graph.root_placements[i]);
   }
-  NoteRun(graph, run->structure, start, /*is_planned=*/has_plan && kept->plan != nullptr);
+  NoteRun(graph, start, /*is_planned=*/has_plan && kept->plan != nullptr);
   return results;
 }
 
@@ -316,8 +313,9 @@ ir::Ref<runtime::Plan> PyExecutor::MakePlan(const ir::Graph& graph,
   return kept;
 }
 
-void PyExecutor::NoteRun(const ir::Graph& graph, uint64_t structure,
-                         std::chrono::steady_clock::time_point start, bool is_planned) {
+void PyExecutor::NoteRun(const ir::Graph& graph, std::chrono::steady_clock::time_point start,
+                         bool is_planned) {
+  const uint64_t structure = graph.structure();
   const std::chrono::duration<double> seconds =
       std::chrono::steady_clock::now() - start - compiling_;
   if (interpreted_graphs_.Note(structure, seconds.count())) return;
@@ -331,8 +329,6 @@ void PyExecutor::NoteRun(const ir::Graph& graph, uint64_t structure,
 // Below the sync lock, without which no operand is dropped.
 ir::Ref<runtime::Executable> PyExecutor::ExecutableOf(const ir::Node& call)
     LITE_NO_THREAD_SAFETY_ANALYSIS {
-  // Placed is what a whole graph computes.
-  if (call.signature().op == kConstrain) throw std::runtime_error("not to be interpreted");
   std::vector<const ir::Shape*> operands;
   for (const ir::Value& operand : call.operands()) operands.push_back(operand.shape());
   const auto num_scalars = static_cast<uint32_t>(call.scalars().size());
@@ -400,7 +396,7 @@ std::unordered_map<uint64_t, runtime::Tiering::Past> PyExecutor::PastCosts() {
 ir::Ref<runtime::Executable> PyExecutor::Load(const ir::Graph& graph) {
   const Untraced python;
   const auto [steps, roots] = DescribeGraph(graph);
-  const py::object loaded = load_(steps, roots, ir::StructureHash(graph.key));
+  const py::object loaded = load_(steps, roots, graph.structure());
   if (loaded.is_none()) return {};
   return ir::Ref<runtime::Executable>::Take(new PyExecutable(loaded));
 }
@@ -408,14 +404,14 @@ ir::Ref<runtime::Executable> PyExecutor::Load(const ir::Graph& graph) {
 ir::Ref<runtime::Executable> PyExecutor::Compile(const ir::Graph& graph) {
   device::ReleaseKeptBlocks();  // XLA needs the memory more.
   const Untraced python;
-  return Compiled(DescribeGraph(graph), py::int_(ir::StructureHash(graph.key)));
+  return Compiled(DescribeGraph(graph), py::int_(graph.structure()));
 }
 
 ir::Ref<runtime::Compilation> PyExecutor::StartCompile(const ir::Graph& graph) {
   const Untraced python;
   const auto [steps, roots] = DescribeGraph(graph);
   return ir::Ref<runtime::Compilation>::Take(
-      new PyCompilation(start_compile_(steps, roots, ir::StructureHash(graph.key))));
+      new PyCompilation(start_compile_(steps, roots, graph.structure())));
 }
 
 ir::Ref<runtime::Executable> PyExecutor::Compiled(const Description& graph,
@@ -507,7 +503,7 @@ ir::Ref<ir::Buffer> PyExecutor::BufferOf(at::Tensor tensor) const {
   ReleaseDropped();
   auto buffer = ir::Ref<ir::Buffer>::Take(new PyBuffer(std::move(tensor)));
   // A device with memory of its own gets the data at once.
-  if (!CanInterpret()) ArrayOf(buffer.get());
+  if (!HasHostMemory()) ArrayOf(buffer.get());
   return buffer;
 }
 

@@ -67,7 +67,7 @@ class PyExecutor final : public runtime::Executor {
                                      runtime::ExecutableCache& cache) override;
   std::optional<std::vector<ir::Ref<ir::Buffer>>> Interpret(const ir::Graph& graph,
                                                             runtime::ExecutableCache& cache,
-                                                            runtime::Interpretation* run) override;
+                                                            ir::Ref<runtime::Plan>* plan) override;
   void ClearCache() override { interpreted_graphs_.Clear(); }
   std::unordered_map<uint64_t, runtime::Tiering::Past> PastCosts() override;
   ir::Ref<runtime::Executable> Load(const ir::Graph& graph) override;
@@ -101,10 +101,10 @@ class PyExecutor final : public runtime::Executor {
   std::optional<std::vector<at::Tensor>> RunCalls(const ir::Graph& graph,
                                                   interpreter::Trace* trace);
   ir::Ref<runtime::Plan> MakePlan(const ir::Graph& graph, const interpreter::Trace& trace);
-  void NoteRun(const ir::Graph& graph, uint64_t structure,
-               std::chrono::steady_clock::time_point start, bool is_planned);
+  void NoteRun(const ir::Graph& graph, std::chrono::steady_clock::time_point start,
+               bool is_planned);
   // Whether the CPU's kernels can read the device's memory.
-  bool CanInterpret() const;
+  bool HasHostMemory() const;
   // Of a call that is part of an interpreted graph; compiled if it is new.
   ir::Ref<runtime::Executable> ExecutableOf(const ir::Node& call);
   void MoveLeaves(const ir::Graph& graph, const std::vector<ir::Placement>& placements);
@@ -118,7 +118,7 @@ class PyExecutor final : public runtime::Executor {
   pybind11::function load_;
   pybind11::function past_costs_;
   pybind11::function start_compile_;
-  pybind11::function can_interpret_;
+  pybind11::function has_host_memory_;
   pybind11::function draws_threefry_;
   pybind11::function note_interpreted_;
   InterpretedGraphs interpreted_graphs_;

@@ -97,19 +97,21 @@ bool AbandonPending() {
 // Microseconds that the pending graph takes: interpreted, compiling it, loading it, executed.
 std::tuple<double, double, double, double> PendingCosts() {
   const ir::Graph graph = Runtime::Get().PendingGraph();
-  const runtime::Costs costs = Runtime::Get().costs().Of(ir::Describe(graph.key));
+  const runtime::Costs costs = Runtime::Get().costs().Of(graph.description());
   return {costs.interpretation, costs.compilation, costs.load, costs.execution};
 }
 
 // (op, calls, elements of operands, elements of results, multiplications) of each pending call.
 std::vector<std::tuple<std::string, double, double, double, double>> PendingSizes() {
   const ir::Graph graph = Runtime::Get().PendingGraph();
-  const ir::Description description = ir::Describe(graph.key);
+  const ir::Description& description = graph.description();
   std::vector<std::tuple<std::string, double, double, double, double>> sizes;
   for (const ir::Step& step : description.steps) {
-    if (step.signature == nullptr) continue;
+    if (step.kind == ir::StepKind::kLeaf) continue;
     const runtime::CallSize size = runtime::SizeOf(description, step);
-    sizes.emplace_back(step.signature->op, size.calls, size.operands, size.results, size.products);
+    const bool is_write = step.kind == ir::StepKind::kWrite;
+    sizes.emplace_back(is_write ? runtime::CostModel::kWrite : step.signature->op, size.calls,
+                       size.operands, size.results, size.products);
   }
   return sizes;
 }

@@ -16,8 +16,6 @@
 namespace torch_xla_lite::runtime {
 namespace {
 
-bool IsWrite(const std::string& op) { return op.starts_with("write:"); }
-
 double NumElements(const ir::Shape* shape) {
   return shape == nullptr ? 0 : static_cast<double>(shape->NumElements());
 }
@@ -61,7 +59,7 @@ double InterpretationOf(const OpCosts& op, const CallSize& size) {
 }  // namespace
 
 CallSize SizeOf(const ir::Description& graph, const ir::Step& step) {
-  if (IsWrite(step.signature->op)) {
+  if (step.kind == ir::StepKind::kWrite) {
     return {.calls = 1,
             .operands = NumElements(ir::ShapeAt(graph, step.operands[1])),
             .results = 0,
@@ -87,12 +85,12 @@ Costs CostModel::Of(const ir::Description& graph) const {
   double arguments = static_cast<double>(graph.roots.size());
   Costs costs{.compilation = graph_.compilation};
   for (const ir::Step& step : graph.steps) {
-    if (step.signature == nullptr) {
+    if (step.kind == ir::StepKind::kLeaf) {
       ++arguments;
       continue;
     }
     const CallSize size = SizeOf(graph, step);
-    const OpCosts& op = CostsOf(step.signature->op);
+    const OpCosts& op = CostsOf(step);
     costs.interpretation += runtime::InterpretationOf(op, size);
     costs.compilation += op.compilation * size.calls;
   }
@@ -103,15 +101,14 @@ Costs CostModel::Of(const ir::Description& graph) const {
 }
 
 double CostModel::InterpretationOf(const ir::Description& graph, const ir::Step& step) const {
-  return runtime::InterpretationOf(CostsOf(step.signature->op), SizeOf(graph, step));
+  return runtime::InterpretationOf(CostsOf(step), SizeOf(graph, step));
 }
 
-const OpCosts& CostModel::CostsOf(const std::string& op) const {
+const OpCosts& CostModel::CostsOf(const ir::Step& step) const {
   static constexpr OpCosts kNothing;
-  for (const std::string& name : {IsWrite(op) ? std::string(kWrite) : op, std::string(kOther)}) {
-    if (const auto found = ops_.find(name); found != ops_.end()) return found->second;
-  }
-  return kNothing;
+  auto found = ops_.find(step.kind == ir::StepKind::kWrite ? kWrite : step.signature->op);
+  if (found == ops_.end()) found = ops_.find(kOther);
+  return found == ops_.end() ? kNothing : found->second;
 }
 
 }  // namespace torch_xla_lite::runtime

@@ -68,11 +68,11 @@ class CostModel {
   // Of one step, which is a call.
   double InterpretationOf(const ir::Description& graph, const ir::Step& step) const;
 
-  static constexpr const char* kWrite = "write";
-  static constexpr const char* kOther = "other";
+  inline static const std::string kWrite = "write";
+  inline static const std::string kOther = "other";
 
  private:
-  const OpCosts& CostsOf(const std::string& op) const;
+  const OpCosts& CostsOf(const ir::Step& step) const;
 
   std::unordered_map<std::string, OpCosts> ops_;
   GraphCosts graph_;

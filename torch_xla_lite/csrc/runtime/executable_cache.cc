@@ -20,11 +20,11 @@ ir::Ref<Executable> ExecutableCache::Find(std::span<const uint64_t> key) {
 }
 
 ir::Ref<Executable> ExecutableCache::FindAdaptable(ir::Graph* graph) {
-  const std::vector<uint64_t> structure = ir::StructureOf(graph->key);
-  const auto [begin, end] = by_structure_.equal_range(ir::HashWords(structure));
+  const auto [begin, end] = by_structure_.equal_range(graph->structure());
   for (auto it = begin; it != end; ++it) {
     const std::span<const uint64_t> key = it->second->key.words();
-    if (ir::StructureOf(key) == structure && ir::AdaptTo(key, graph)) return Use(it->second);
+    if (ir::StructureOf(key) == ir::StructureOf(graph->key) && ir::AdaptTo(key, graph))
+      return Use(it->second);
   }
   return {};
 }
@@ -36,13 +36,13 @@ ir::Ref<Executable> ExecutableCache::Use(Entries::iterator entry) {
 
 void ExecutableCache::Insert(ir::KeptKey key, ir::Ref<Executable> executable) {
   const uint64_t hash = ir::HashWords(key.words());
-  const uint64_t structure_hash = ir::HashWords(ir::StructureOf(key.words()));
+  const uint64_t structure = ir::StructureHash(key.words());
   ++insertions_;
   words_ += key.words().size();
   unchecked_words_ += key.words().size();
-  entries_.push_front({std::move(key), std::move(executable), hash, structure_hash});
+  entries_.push_front({std::move(key), std::move(executable), hash, structure});
   by_hash_.emplace(hash, entries_.begin());
-  by_structure_.emplace(structure_hash, entries_.begin());
+  by_structure_.emplace(structure, entries_.begin());
   while (entries_.size() > capacity_ || (words_ > most_words_ && size() > 1)) DropOldest();
   // A check costs up to 30 ms. Graphs of 4, 150 and 1,040 ops took 12, 102 and 1,328 mappings; an
   // op has two words in the key, or more.
@@ -58,7 +58,7 @@ void ExecutableCache::DropOldest() {
     index.erase(std::find_if(begin, end, [&](const auto& item) { return item.second == oldest; }));
   };
   erase(by_hash_, oldest->hash);
-  erase(by_structure_, oldest->structure_hash);
+  erase(by_structure_, oldest->structure);
   words_ -= oldest->key.words().size();
   entries_.pop_back();
 }

@@ -49,7 +49,7 @@ class ExecutableCache {
     ir::KeptKey key;
     ir::Ref<Executable> executable;
     uint64_t hash;
-    uint64_t structure_hash;
+    uint64_t structure;
   };
   using Entries = std::list<Entry>;  // Most recently used first.
   using Index = std::unordered_multimap<uint64_t, Entries::iterator>;

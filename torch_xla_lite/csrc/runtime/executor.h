@@ -58,12 +58,6 @@ class Plan : public ir::RefCounted {
   virtual ~Plan() = default;
 };
 
-// A run of a graph that is not compiled.
-struct Interpretation {
-  uint64_t structure;  // StructureHash of the graph's key.
-  ir::Ref<Plan> plan;  // Of the graph. The executor may make one for the next run, or drop it.
-};
-
 struct StepFailure {
   std::vector<uint32_t> steps;  // Calls, by their places in the graph's nodes.
   std::exception_ptr error;     // Of the first.
@@ -95,9 +89,10 @@ class Executor {
   // Computes the roots of a graph without compiling it, and waits for them. Nothing if it cannot:
   // then the graph is to be compiled. A result may be where a leaf was that is donated. Single
   // calls may be compiled: `cache` has their executables.
+  // plan: of the graph, or nothing. The executor may make one for the next run, or drop it.
   virtual std::optional<std::vector<ir::Ref<ir::Buffer>>> Interpret(const ir::Graph& /*graph*/,
                                                                     ExecutableCache& /*cache*/,
-                                                                    Interpretation* /*run*/) {
+                                                                    ir::Ref<Plan>* /*plan*/) {
     return std::nullopt;
   }
   // What graphs have cost earlier processes, by their structures.

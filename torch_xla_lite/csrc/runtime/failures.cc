@@ -12,10 +12,10 @@ NodeSet NodesThatNeed(const std::vector<ir::Ref<ir::Node>>& calls,
   NodeSet found;
   for (const auto& call : calls) found.insert(call.get());
   const ir::Graph graph = ir::Linearize(roots);
-  const std::vector<ir::Step> steps = ir::Describe(graph.key).steps;
+  const std::vector<ir::Step>& steps = graph.description().steps;
   std::vector<bool> needs(steps.size());
   for (size_t i = 0; i < steps.size(); ++i) {
-    if (steps[i].signature == nullptr) continue;
+    if (steps[i].kind == ir::StepKind::kLeaf) continue;
     needs[i] = found.contains(graph.nodes[i]) ||
                std::ranges::any_of(steps[i].operands, [&](auto at) { return needs[at.step]; });
     if (needs[i]) found.insert(graph.nodes[i]);

@@ -7,9 +7,10 @@
 namespace torch_xla_lite::runtime {
 
 struct GraphRunner::Known final : Executable {
-  explicit Known(Interpretation run) : run(std::move(run)) {}
+  Known(uint64_t structure, ir::Ref<Plan> plan) : structure(structure), plan(std::move(plan)) {}
 
-  Interpretation run;
+  const uint64_t structure;
+  ir::Ref<Plan> plan;
   uint64_t insertions = 0;  // Of the cache, when it had no executable for the graph.
 };
 
@@ -19,9 +20,7 @@ FoundGraph GraphRunner::Find(const ir::Graph& graph) {
   return {std::move(executable), std::move(known)};
 }
 
-std::vector<uint8_t> GraphRunner::Divide(const ir::Graph& graph) {
-  return pieces_.Of(graph, ir::StructureHash(graph.key));
-}
+std::vector<uint8_t> GraphRunner::Divide(const ir::Graph& graph) { return pieces_.Of(graph); }
 
 std::vector<ir::Ref<ir::Buffer>> GraphRunner::Run(ir::Graph* graph, FoundGraph found,
                                                   Executor& executor, bool may_interpret) {
@@ -31,12 +30,13 @@ std::vector<ir::Ref<ir::Buffer>> GraphRunner::Run(ir::Graph* graph, FoundGraph f
   if (executable) {
     ++counters_.cache_hits;
   } else {
-    const uint64_t structure = known ? known->run.structure : ir::StructureHash(graph->key);
-    const auto decision =
-        may_interpret ? Decide(*graph, structure, executor) : Tiering::Decision::kCompile;
+    if (known) graph->set_structure(known->structure);
+    const auto decision = may_interpret ? Decide(*graph, executor) : Tiering::Decision::kCompile;
     if (decision == Tiering::Decision::kLoad) executable = executor.Load(*graph);
-    if (!executable && decision != Tiering::Decision::kCompile) {
-      if (auto results = Interpret(*graph, structure, executor, known)) return *std::move(results);
+    const bool compiles =
+        decision == Tiering::Decision::kCompile || decision == Tiering::Decision::kCompileNow;
+    if (!executable && !compiles) {
+      if (auto results = Interpret(*graph, executor, known)) return *std::move(results);
     }
     if (!executable) executable = executor.Compile(*graph);
     compilations_.erase(graph->key);
@@ -48,16 +48,14 @@ std::vector<ir::Ref<ir::Buffer>> GraphRunner::Run(ir::Graph* graph, FoundGraph f
 }
 
 std::optional<std::vector<ir::Ref<ir::Buffer>>> GraphRunner::Interpret(const ir::Graph& graph,
-                                                                       uint64_t structure,
                                                                        Executor& executor,
                                                                        Known* known) {
-  Interpretation first{structure, {}};
-  Interpretation* const run = known == nullptr ? &first : &known->run;
-  auto results = executor.Interpret(graph, cache_, run);
+  ir::Ref<Plan> first;
+  auto results = executor.Interpret(graph, cache_, known == nullptr ? &first : &known->plan);
   if (!results) return std::nullopt;
   ++counters_.interpretations;
-  if (first.plan) {
-    known_.Insert(ir::KeptKey(graph.key), ir::MakeRef<Known>(std::move(first)));
+  if (first) {
+    known_.Insert(ir::KeptKey(graph.key), ir::MakeRef<Known>(graph.structure(), std::move(first)));
   }
   return results;
 }
@@ -75,8 +73,7 @@ ir::Ref<Executable> GraphRunner::FindLater(ir::Graph* graph, Known* known) {
 }
 
 // Counts a run of a graph that has no executable.
-Tiering::Decision GraphRunner::Decide(const ir::Graph& graph, uint64_t structure,
-                                      Executor& executor) {
+Tiering::Decision GraphRunner::Decide(const ir::Graph& graph, Executor& executor) {
   using Decision = Tiering::Decision;
   if (compile_when_ == CompileWhen::kFirst) return Decision::kCompile;
   const auto found = compilations_.find(graph.key);
@@ -84,9 +81,9 @@ Tiering::Decision GraphRunner::Decide(const ir::Graph& graph, uint64_t structure
     return found->second.compilation ? Decision::kInterpret : Decision::kCompile;
   }
   if (!std::exchange(has_asked_for_past_, true)) tiering_.Remember(executor.PastCosts());
-  const Decision decision = tiering_.Decide(
-      graph, structure,
-      [&](const ir::Description& description) { return executor.ExtraCosts(description, cache_); });
+  const Decision decision = tiering_.Decide(graph, [&](const ir::Description& description) {
+    return executor.ExtraCosts(description, cache_);
+  });
   if (decision != Decision::kCompile || compile_when_ != CompileWhen::kBackground) return decision;
   compilations_.emplace(graph.key, Started{ir::KeptKey(graph.key), executor.StartCompile(graph)});
   return Decision::kInterpret;

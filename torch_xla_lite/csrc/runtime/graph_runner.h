@@ -82,10 +82,9 @@ class GraphRunner {
   struct Known;
 
   ir::Ref<Executable> FindLater(ir::Graph* graph, Known* known);
-  Tiering::Decision Decide(const ir::Graph& graph, uint64_t structure, Executor& executor);
+  Tiering::Decision Decide(const ir::Graph& graph, Executor& executor);
   std::optional<std::vector<ir::Ref<ir::Buffer>>> Interpret(const ir::Graph& graph,
-                                                            uint64_t structure, Executor& executor,
-                                                            Known* known);
+                                                            Executor& executor, Known* known);
   void TakeCompiled();
   void Insert(ir::KeptKey key, ir::Ref<Executable> executable);
 

@@ -19,7 +19,7 @@ PieceOfStep Early(const ir::Description& graph, const std::vector<bool>& varies)
   PieceOfStep pieces(graph.steps.size(), Pieces::kBefore);
   for (size_t i = 0; i < pieces.size(); ++i) {
     const ir::Step& step = graph.steps[i];
-    if (step.signature == nullptr) continue;
+    if (step.kind == ir::StepKind::kLeaf) continue;
     uint8_t after = Pieces::kBefore;
     for (const ir::Position operand : step.operands) after = std::max(after, pieces[operand.step]);
     if (varies[i]) pieces[i] = after == Pieces::kBefore ? Pieces::kBefore : Pieces::kAfter;
@@ -35,7 +35,7 @@ PieceOfStep Late(const ir::Description& graph, const std::vector<bool>& varies) 
   std::vector<bool> needs_varying(graph.steps.size(), false);
   for (size_t i = 0; i < pieces.size(); ++i) {
     const ir::Step& step = graph.steps[i];
-    if (step.signature == nullptr) continue;
+    if (step.kind == ir::StepKind::kLeaf) continue;
     needs_varying[i] = varies[i];
     for (const ir::Position operand : step.operands) {
       pieces[i] = std::max(pieces[i], pieces[operand.step]);
@@ -46,7 +46,7 @@ PieceOfStep Late(const ir::Description& graph, const std::vector<bool>& varies) 
   }
   std::vector<bool> is_needed(graph.steps.size(), false);
   for (size_t i = pieces.size(); i-- > 0;) {
-    if (pieces[i] != Pieces::kBefore || graph.steps[i].signature == nullptr) continue;
+    if (pieces[i] != Pieces::kBefore || graph.steps[i].kind == ir::StepKind::kLeaf) continue;
     if (!needs_varying[i] && !is_needed[i]) {
       pieces[i] = Pieces::kStays;
       continue;
@@ -80,7 +80,7 @@ uint32_t Pieces::MeetingsOf(const ir::Signature& call) const {
 
 bool Pieces::Varies(const ir::Signature& call) const { return MeetingsOf(call) != kStaying; }
 
-std::vector<uint8_t> Pieces::Of(const ir::Graph& graph, uint64_t structure) {
+std::vector<uint8_t> Pieces::Of(const ir::Graph& graph) {
   ++graph_;
   std::vector<const ir::Signature*> calls;
   for (const ir::Node* node : graph.nodes) calls.push_back(&node->signature());
@@ -89,7 +89,7 @@ std::vector<uint8_t> Pieces::Of(const ir::Graph& graph, uint64_t structure) {
   PieceOfStep pieces;
   const auto varying = static_cast<size_t>(
       std::ranges::count_if(calls, [&](const ir::Signature* call) { return Varies(*call); }));
-  if (varying > 0 && varying < calls.size()) pieces = Divided(ir::Describe(graph.key), structure);
+  if (varying > 0 && varying < calls.size()) pieces = Divided(graph);
   for (const ir::Signature* call : calls) {
     uint32_t meetings = MeetingsOf(*call);
     if (meetings < kStaying) meetings = pieces.empty() ? meetings + 1 : kVarying;
@@ -103,11 +103,12 @@ void Pieces::Clear() {
   first_graph_ = graph_ + 1;
 }
 
-std::vector<uint8_t> Pieces::Divided(const ir::Description& graph, uint64_t structure) {
+std::vector<uint8_t> Pieces::Divided(const ir::Graph& of) {
+  const ir::Description& graph = of.description();
   const auto cost = [&](const PieceOfStep& pieces) {
     double sum = 0;
     for (size_t i = 0; i < pieces.size(); ++i) {
-      if (pieces[i] == kStays && graph.steps[i].signature != nullptr)
+      if (pieces[i] == kStays && graph.steps[i].kind != ir::StepKind::kLeaf)
         sum += model_.InterpretationOf(graph, graph.steps[i]);
     }
     return sum;
@@ -134,10 +135,10 @@ std::vector<uint8_t> Pieces::Divided(const ir::Description& graph, uint64_t stru
   }
   Staying* staying = staying_.Find(hash, [](const Staying&) { return true; });
   if (staying == nullptr) staying = staying_.Insert(hash, ir::MakeRef<Staying>());
-  if (std::exchange(staying->last_graph, structure) != structure) ++staying->graphs;
+  if (std::exchange(staying->last_graph, of.structure()) != of.structure()) ++staying->graphs;
   if (staying->graphs <= kGraphsBefore) return {};
   for (size_t i = 0; i < best.size(); ++i) {
-    if (graph.steps[i].signature == nullptr) best[i] = kLeaf;
+    if (graph.steps[i].kind == ir::StepKind::kLeaf) best[i] = kLeaf;
   }
   return best;
 }

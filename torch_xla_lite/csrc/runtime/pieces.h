@@ -1,7 +1,7 @@
 // Pieces: what varies between graphs that are otherwise the same, apart from what stays.
 //
 //   Pieces pieces(&model);
-//   const std::vector<uint8_t> of_steps = pieces.Of(graph, structure);
+//   const std::vector<uint8_t> of_steps = pieces.Of(graph);
 //   // empty, or for each step 0, 1 or 2: computed before what stays, as part of it, or after it
 //
 // A loop may record in each round the same calls on the same shapes, and a few calls on something
@@ -48,8 +48,7 @@ class Pieces {
 
   // The piece of each step of a graph, which has no executable and is then run. Empty if it runs as
   // a whole.
-  // structure: the hash of the graph's.
-  std::vector<uint8_t> Of(const ir::Graph& graph, uint64_t structure);
+  std::vector<uint8_t> Of(const ir::Graph& graph);
   void Clear();
 
  private:
@@ -62,7 +61,7 @@ class Pieces {
 
   uint32_t MeetingsOf(const ir::Signature& call) const;
   bool Varies(const ir::Signature& call) const;
-  std::vector<uint8_t> Divided(const ir::Description& graph, uint64_t structure);
+  std::vector<uint8_t> Divided(const ir::Graph& of);
 
   // Calls that stay, in graphs that vary.
   struct Staying : ir::RefCounted {

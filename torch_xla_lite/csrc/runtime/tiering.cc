@@ -8,13 +8,12 @@
 
 namespace torch_xla_lite::runtime {
 
-Tiering::Decision Tiering::Decide(const ir::Graph& graph, uint64_t structure,
-                                  const ExtraOf& extra) {
+Tiering::Decision Tiering::Decide(const ir::Graph& graph, const ExtraOf& extra) {
+  const uint64_t structure = graph.structure();
   Runs* runs = runs_.Find(structure, [](const Runs&) { return true; });
   if (runs == nullptr) {
-    const ir::Description description = ir::Describe(graph.key);
-    Costs costs = model_.Of(description);
-    const Extra added = extra(description);
+    Costs costs = model_.Of(graph.description());
+    const Extra added = extra(graph.description());
     costs.interpretation += added.interpretation;
     const bool is_cheaper_whole = added.compilation > costs.compilation;
     const auto past = past_.find(structure);
@@ -23,10 +22,10 @@ Tiering::Decision Tiering::Decide(const ir::Graph& graph, uint64_t structure,
   }
   const Costs& costs = runs->costs;
   const bool pays = runs->pays();
-  if (std::isinf(costs.interpretation) || runs->is_cheaper_whole ||
-      (pays && runs->spent >= costs.compilation)) {
+  const bool is_compiled_now = std::isinf(costs.interpretation) || runs->is_cheaper_whole;
+  if (is_compiled_now || (pays && runs->spent >= costs.compilation)) {
     compiled_ += costs.compilation;
-    return Decision::kCompile;
+    return is_compiled_now ? Decision::kCompileNow : Decision::kCompile;
   }
   interpreted_ += costs.interpretation;
   if (!pays) return Decision::kInterpret;

@@ -1,7 +1,7 @@
 // Tiering: decides whether a graph is interpreted again, loaded from disk, or compiled.
 //
 //   Tiering tiering(&model);
-//   switch (tiering.Decide(graph, structure, extra)) { ... }
+//   switch (tiering.Decide(graph, extra)) { ... }
 //
 // A graph is compiled when its interpreted runs have cost as much as its compilation will cost, so
 // that whatever the program does next, it has paid at most twice what was best: who rents skis
@@ -41,6 +41,7 @@ class Tiering {
     kInterpret,
     kLoad,  // If it is on disk; otherwise it is interpreted. Said once for each graph.
     kCompile,
+    kCompileNow,  // It cannot be interpreted, or its single calls would take longer to compile.
   };
 
   explicit Tiering(const CostModel* model) : model_(*model) {}
@@ -53,8 +54,8 @@ class Tiering {
   using ExtraOf = std::function<Extra(const ir::Description&)>;
 
   // Counts one more run, unless it is compiled. It stays so if it cannot be compiled.
-  // structure: the hash of the graph's. extra: is asked once for each graph.
-  Decision Decide(const ir::Graph& graph, uint64_t structure, const ExtraOf& extra);
+  // extra: is asked once for each graph.
+  Decision Decide(const ir::Graph& graph, const ExtraOf& extra);
   // What its decisions have cost, by the model.
   double interpreted() const { return interpreted_; }
   double compiled() const { return compiled_; }

@@ -8,9 +8,8 @@ const ir::Signature* OpSignature::WriteSignature(uint32_t output, const ir::Shap
   if (writes_.size() <= output) writes_.resize(output + 1);
   ir::Ref<ir::Signature>& write = writes_[output];
   if (!write) {
-    // The name says which result is written; the words are those of the view.
-    write = ir::MakeRef<ir::Signature>("write:" + std::to_string(output) + ":" + op, words,
-                                       std::vector<const ir::Shape*>{base});
+    write = ir::MakeRef<ir::Signature>(op, words, std::vector<const ir::Shape*>{base});
+    write->written = output;
     write->KeepShapesOf(*this);
   }
   return write.get();
