@@ -4,8 +4,9 @@
 minutes, or when packages or this file have changed. fork_client.py asks it for a process with the
 client's arguments, environment, folder, files and namespaces (those of Bazel's sandbox), so a
 program runs as if the interpreter had started it, but for what torch and jax did when they were
-imported: no backend of jax and no thread exists then. A request with variables that would have
-changed the imports is refused, and the client starts an interpreter.
+imported: no backend of jax and no thread exists then. At its end it takes apart what it has loaded
+itself. A request with variables that would have changed the imports is refused, and the client
+starts an interpreter.
 
 The protocol: the client sends a line of JSON, with its three standard files and its namespaces
 attached. The server answers `refused`, or, when the process has ended, its wait status. Meanwhile
@@ -13,9 +14,11 @@ the client may send numbers of signals, one byte each. A client that goes away t
 with it. To a client that sends nothing the server answers `running`, unless it is about to end.
 """
 
+import _imp
+import atexit
 import ctypes
 import gc
-import importlib
+import importlib.machinery
 import json
 import multiprocessing.process
 import os
@@ -27,7 +30,8 @@ import sys
 import types
 from pathlib import Path
 
-_IMPORTED = ("torch", "jax", "pytest", "hypothesis")
+_IMPORTED = ("torch", "jax", "pytest", "hypothesis", "_pytest.junitxml", "_pytest.unittest")
+_TAKEN_APART = {"__main__", "builtins", "sys"}
 _IDLE_SECONDS = 300
 _THREADS = "1"
 
@@ -99,11 +103,38 @@ def _has_children() -> bool:
 
 
 def _import() -> None:
-    """Imports what takes long, for the first request; another test run may need no Python."""
+    """Imports what takes long, for the first request; another test run may need no Python.
+
+    A fork copies the memory that it writes to. So a collection leaves all this alone, and its end
+    takes none of these modules and static objects apart: 0.35 of an empty program's 0.5 s.
+    """
     if _IMPORTED[-1] not in sys.modules:
+        kept: dict[str, types.ModuleType] = {}
+        atexit.register(lambda: [sys.modules.pop(name, None) for name in kept])  # It runs last.
         for module in _IMPORTED:
             importlib.import_module(module)
-        gc.freeze()  # A collection in a fork would copy all of this memory.
+        _compile_package()
+        gc.freeze()
+        kept |= {name: sys.modules[name] for name in sys.modules.keys() - _TAKEN_APART}
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
+        libc = ctypes.CDLL(None)
+        libc.on_exit(libc._exit, None)  # after the destructors of what a program loads
+
+
+def _compile_package() -> None:
+    """Compiles the package, whose sources have no .pyc files in a sandbox: 0.2 s of its import."""
+    sources = map(Path.read_bytes, Path(__file__).parents[1].glob("torch_xla_lite/**/*.py"))
+    compiled = {source: compile(source, "", "exec", dont_inherit=True) for source in sources}
+    loader = importlib.machinery.SourceFileLoader
+    compile_now = loader.source_to_code
+
+    def source_to_code(self: object, data: bytes, path: str, **options: int) -> types.CodeType:
+        if data not in compiled:
+            return compile_now(self, data, path, **options)
+        _imp._fix_co_filename(compiled[data], path)
+        return compiled[data]
+
+    loader.source_to_code = source_to_code
 
 
 def _state() -> list[int]:

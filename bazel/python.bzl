@@ -139,7 +139,8 @@ def _py_test(name, sources, deps, nightly, only_nightly, attributes):
     """The targets of test files: one for the cases of each day, and one for those that are marked nightly."""
     attributes = dict(attributes, srcs = [source + ".py" for source in sources], deps = deps)
     if [source for source in sources if source not in only_nightly]:
-        lite_py_test(name = name, **attributes)
+        # The cases of a day are too few to be divided.
+        lite_py_test(name = name, **dict(attributes, shard_count = None))
     if [source for source in sources if source in nightly + only_nightly]:
         lite_py_nightly_test(name = name, **attributes)
 

@@ -66,6 +66,22 @@ def test_the_traceback_of_an_error_begins_in_the_program():
     assert (done.returncode, done.stderr) == (1, of_python.stderr)
 
 
+_ENDING = """
+import atexit, poplib, sys, torch
+class Late:
+    def __init__(self, owner): self.owner = owner
+    def __del__(self): print(self.owner)
+torch.late, poplib.late = Late("torch"), Late("program")
+atexit.register(print, "ended")
+sys.exit(3)
+"""
+
+
+def test_at_its_end_a_program_takes_apart_what_it_has_loaded_itself():
+    done = programs.run(_ENDING)
+    assert (done.returncode, done.stdout) == (3, "ended\nprogram\n")
+
+
 def test_a_program_that_a_signal_ends_is_seen_to_end_by_it():
     assert programs.run("import os; os.kill(os.getpid(), 9)").returncode == -signal.SIGKILL
 
