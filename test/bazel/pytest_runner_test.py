@@ -137,6 +137,7 @@ def test_each_run_draws_the_same_and_no_test_depends_on_earlier_ones(tmp_path: P
     assert [*part, *numbers] == [*examples, in_the_file, first]
 
 
+@pytest.mark.nightly
 def test_repeated_runs_draw_differently(tmp_path: Path):
     once, again = (_drawn(tmp_path, TEST_RANDOM_SEED=number) for number in ("1", "2"))
     assert once[0] != again[0]

@@ -96,6 +96,7 @@ def test_everything_that_bazel_builds_for_it_is_in_the_wheel(whole: Path, built:
     assert built.keys() < _members(whole).keys()
 
 
+@pytest.mark.nightly
 def test_an_index_accepts_each_of_them(archives: list[Path]):
     _run(_TOOLS / "twine", "check", "--strict", *archives)
 
@@ -140,6 +141,7 @@ def test_libraries_are_looked_for_relative_to_the_file_alone(built: dict[str, Pa
     assert folders == {"$ORIGIN/lib", "$ORIGIN/../torch/lib", "$ORIGIN/../../torch/lib"}
 
 
+@pytest.mark.nightly
 def test_it_computes_where_it_was_installed(whole: Path, tmp_path: Path):
     assert _compute(whole, tmp_path) == "12.0"
 

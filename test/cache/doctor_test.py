@@ -22,6 +22,7 @@ from test.cache.servers import needs_nginx, server
 _GIB = 1 << 30
 
 
+@pytest.mark.nightly
 @needs_nginx
 def test_latency_and_the_right_to_write_are_told(tmp_path: Path):
     with server(tmp_path) as cache:
@@ -131,6 +132,7 @@ def test_what_a_build_refuses_is_a_problem_for_the_doctor_too(
     assert problem in found.detail
 
 
+@pytest.mark.nightly
 def test_a_cuda_toolkit_that_fails_is_a_problem(tmp_path: Path):
     nvcc = write_toolkit(tmp_path)
     options = Options(cuda=Switch.ON, cuda_home=str(tmp_path))

@@ -234,7 +234,8 @@ def _empty(file: Path) -> None:
     os.truncate(file, 0)
 
 
-@pytest.mark.parametrize(("kind", "damage"), [("ac", _empty), ("cas", _flip)])
+@pytest.mark.few_daily(1)
+@pytest.mark.parametrize(("kind", "damage"), [("cas", _flip), ("ac", _empty)])
 def test_damaged_entries_of_the_disk_cache_are_not_used(
     tree: Tree, right: Built, kind: str, damage: Callable[[Path], None], tmp_path: Path
 ):

@@ -8,6 +8,8 @@ import pytest
 import torch_xla_lite as txl
 from test.mesh import devices  # noqa: F401  before jax starts
 
+pytestmark = pytest.mark.nightly
+
 
 def test_the_code_of_the_page_runs(capsys: pytest.CaptureFixture[str]):
     page = Path("docs/mesh.md").read_text()

@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from bazel.pytest_plugin import mostly_nightly
 from test.mesh.transformer import VOCABULARY, LanguageModel
 from test.python import programs
 from torch_xla_lite import launch
@@ -67,8 +66,9 @@ def _on_the_cpu() -> tuple[list[float], float]:
 @pytest.mark.parametrize(
     ("mode", "count", "attempts"),
     [
-        ("tp+fsdp", 2, ["compiles"]),
+        ("dp", 2, ["compiles"]),
         pytest.param("dp", 2, ["compiles", "loads"], marks=pytest.mark.nightly),
+        pytest.param("tp+fsdp", 2, ["compiles"], marks=pytest.mark.nightly),
         pytest.param("fsdp", 2, ["compiles", "loads"], marks=pytest.mark.nightly),
         pytest.param("tp+fsdp", 4, ["compiles", "loads"], marks=pytest.mark.nightly),
     ],
@@ -161,7 +161,8 @@ def test_of_the_others_only_where_they_stand_is_left_out(capfd: pytest.CaptureFi
     assert output.endswith("process 1 of 2 failed with exit status 3\n")
 
 
-@pytest.mark.parametrize("name", mostly_nightly(["TERM", "HUP", "QUIT"], ["HUP"]))
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", ["TERM", "HUP", "QUIT"])
 def test_a_signal_to_the_launcher_ends_its_processes(name: str, tmp_path: Path):
     script = tmp_path / "sleeps.py"
     script.write_text("import os, time\nprint(os.getpid(), flush=True)\ntime.sleep(300)\n")

@@ -204,6 +204,7 @@ def test_the_doctor_reports_a_library_that_does_not_load(tmp_path: Path):
     assert "     Build it again:  python setup.py develop" in result.stdout
 
 
+@pytest.mark.nightly
 def test_the_doctor_survives_a_library_that_aborts_the_process(tmp_path: Path):
     module = copy_of_the_package(tmp_path, skip="_XLAC") / "_XLAC.so"
     source = tmp_path / "abort.c"

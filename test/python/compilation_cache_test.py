@@ -405,11 +405,13 @@ def test_each_process_computes_the_same_with_the_cache_of_jax(
         assert run(program, ours) == (*expected, [], [0.5, 1.5, 2.5])
 
 
+@pytest.mark.nightly
 def test_it_can_be_switched_off(tmp_path: Path):
     assert run(ADD, tmp_path, TORCH_XLA_LITE_COMPILATION_CACHE="0")[:2] == (1, 0)
     assert not (tmp_path / "torch_xla_lite").exists()
 
 
+@pytest.mark.nightly
 def test_a_folder_that_cannot_be_made_hinders_nothing(tmp_path: Path):
     (tmp_path / "torch_xla_lite").touch()
     assert run(ADD, tmp_path) == (1, 0, [], [0.5, 1.5, 2.5])
@@ -423,6 +425,7 @@ def test_only_the_owner_may_read_the_folder(tmp_path: Path):
     assert folder.stat().st_mode & 0o777 == 0o700
 
 
+@pytest.mark.nightly
 def test_a_folder_that_is_not_private_is_named_once_and_not_used(cache: Path):
     folder = cache / "torch_xla_lite" / "programs"
     folder.chmod(0o770)

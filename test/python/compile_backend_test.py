@@ -167,6 +167,7 @@ def test_sizes_vary(name: str, needs_gradient: bool):
         torch.testing.assert_close(found[1], found[0])
 
 
+@pytest.mark.nightly
 def test_an_op_that_checks_values_checks_them():
     inverse = torch.compile(torch.linalg.inv, backend=backend)
     x = torch.tensor([[2.0, 1], [1, 3]])
@@ -189,7 +190,7 @@ def test_an_option_is_refused():
         backend(torch.fx.symbolic_trace(nn.ReLU()), [], depth=1)
 
 
-@pytest.mark.few_daily(1)
+@pytest.mark.nightly
 @WRAPPERS
 def test_the_mode_of_a_module_may_change(wrap: Callable):
     module = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3)).to("jax")

@@ -119,6 +119,7 @@ print(op(x).tolist())
     assert "was read while a graph is compiled or run" in done.stderr
 
 
+@pytest.mark.nightly
 def test_a_child_that_is_forked_during_a_sync_gets_an_error():
     done = run(
         OP

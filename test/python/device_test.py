@@ -283,8 +283,8 @@ assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 def _run_forking(program: str) -> "subprocess.CompletedProcess[str]":
     # With programs of jax's cache, a child that ends with an error waits for ever.
-    code = f"import os, torch, torch_xla_lite\n{program}"
-    return programs.run(code, JAX_ENABLE_COMPILATION_CACHE="0")
+    switched_off = 'jax.config.update("jax_enable_compilation_cache", False)'
+    return programs.run(f"import os, jax, torch, torch_xla_lite\n{switched_off}\n{program}")
 
 
 @pytest.mark.parametrize("mode", mostly_nightly(["first", "repeated"], ["first"]))

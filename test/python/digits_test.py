@@ -51,6 +51,7 @@ def test_the_table_has_a_row_for_each_device():
     assert [line.split()[1] for line in console.export_text().splitlines()[3:-1]] == ["jax", "cpu"]
 
 
+@pytest.mark.nightly
 def test_without_rich_the_error_names_what_to_install():
     program = """
 import runpy, sys

@@ -391,6 +391,7 @@ def test_a_nested_tensor_of_jagged_layout_works():
     assert (nested * 2).to_padded_tensor(7.0)[1].tolist() == [[2, 0, 0], [7, 7, 7], [7, 7, 7]]
 
 
+@pytest.mark.nightly
 def test_attention_of_nested_tensors_is_one_clear_error():
     x = torch.ones(3, 8, device="jax")
     nested = torch.nested.nested_tensor([x, x[:1]], layout=torch.jagged)

@@ -153,6 +153,7 @@ for loss in train(sys.argv[1], [np.linspace(-1, 1, 12, dtype=np.float32).reshape
 """
 
 
+@pytest.mark.nightly
 def test_a_process_without_torch_trains(tmp_path: Path):
     pytest.importorskip("flatbuffers")
     module = model()

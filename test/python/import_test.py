@@ -1,5 +1,6 @@
 """Which modules the package and the first ops add to a process that has torch and jax."""
 
+import functools
 import subprocess
 import sys
 
@@ -39,6 +40,7 @@ print((torch.ones(2, 2, device="jax") + 1).sum().item())
 """
 
 
+@functools.cache
 def _output(code: str) -> list[str]:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return done.stdout.split()

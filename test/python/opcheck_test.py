@@ -50,6 +50,7 @@ def test_an_op_with_gradient_and_lowering_passes(device: str):
     assert torch.library.opcheck(scaled, (leaf(device), 2.0)) == _ALL
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("select", [lambda x: x.t(), lambda x: x[1:], lambda x: x.expand(2, 2, 3)])
 def test_views_are_copied_as_inputs(select: Callable[[torch.Tensor], torch.Tensor]):
     assert torch.library.opcheck(scaled, (select(leaf()).detach(), 2.0)) == _ALL
@@ -71,6 +72,7 @@ def test_an_op_that_writes_to_an_argument_passes(library: torch.library.Library)
     assert torch.library.opcheck(op, (leaf().detach(),)) == _ALL
 
 
+@pytest.mark.nightly
 def test_the_inputs_stay_as_they_were():
     x = leaf()
     torch.library.opcheck(scaled, (x, 2.0))

@@ -11,6 +11,8 @@ from torch.testing._internal.common_optimizers import OptimizerInfo, optim_db
 import torch_xla_lite  # noqa: F401  (the device)
 from torch_xla_lite import _XLAC
 
+pytestmark = pytest.mark.nightly
+
 CASES = [
     pytest.param(info, implementation, id=f"{info.optim_cls.__name__}-{implementation}")
     for info in optim_db

@@ -58,6 +58,7 @@ def test_a_graph_is_compiled_by_the_sum_of_all_processes(tmp_path: Path):
     assert [row[1:] for row in seen] == [(0, 0), (1, 0), (0, 1)]
 
 
+@pytest.mark.nightly
 def test_without_the_cache_nothing_is_kept(tmp_path: Path):
     for _ in range(2):
         assert run(tmp_path, TORCH_XLA_LITE_COMPILATION_CACHE="0")[0] < 0.7

@@ -36,6 +36,7 @@ def without(name: str) -> str:
     )
 
 
+@pytest.mark.nightly
 def test_another_torch_is_an_error_that_ends_in_the_command(tmp_path):
     change(copy_of_the_package(tmp_path), "TORCH_VERSION", "2.12.1")
     installed = torch.__version__.partition("+")[0]

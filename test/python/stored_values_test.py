@@ -95,6 +95,7 @@ torch_xla_lite.sync()
 
 
 @pytest.mark.needs("cpu")
+@pytest.mark.nightly
 def test_the_code_of_the_generator_is_compiled_once(tmp_path: Path):
     def loops(dropouts: int) -> int:
         folder = tmp_path / str(dropouts)

@@ -45,13 +45,6 @@ def test_build_ext_writes_to_its_build_folder_and_in_place_on_request(built: Nes
     assert library.read_bytes() == built.outputs[1].read_bytes()
 
 
-def test_commands_on_one_line_run_in_their_order(built: Nested):
-    lines = built.must("clean", "build_ext", "develop").stdout.splitlines()
-    verbs = [line.split()[1] for line in lines]
-    assert verbs == ["removed", "built", "built"]
-    assert all(file.exists() for file in built.outputs)
-
-
 @pytest.mark.nightly
 def test_a_quiet_command_says_nothing_and_a_verbose_one_every_command(built: Nested):
     _edit(built)
@@ -77,7 +70,7 @@ def _has_debug_information(file: Path) -> bool:
 @pytest.mark.parametrize(
     ("environ", "optimised", "debuggable"),
     [
-        ({}, True, False),
+        pytest.param({}, True, False, marks=pytest.mark.nightly),
         ({"DEBUG": "1"}, False, True),
         pytest.param({"REL_WITH_DEB_INFO": "1"}, True, True, marks=pytest.mark.nightly),
         pytest.param(
@@ -131,7 +124,8 @@ def _editable_install(tree: Nested) -> tuple[bool, str, str]:
     return ok, detail, remedy
 
 
-@pytest.mark.parametrize("fault", ["missing", pytest.param("stale", marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("fault", ["missing", "stale"])
 def test_the_doctor_finds_a_missing_and_a_stale_editable_install(built: Nested, fault: str):
     if fault == "missing":
         (built.site / "__editable__.torch_xla_lite.pth").unlink()

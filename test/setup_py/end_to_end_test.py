@@ -233,6 +233,7 @@ def read_only(built: Nested) -> Iterator[Nested]:
     built.site.chmod(0o755)
 
 
+@pytest.mark.nightly
 def test_develop_works_where_the_folder_of_packages_is_read_only(read_only: Nested):
     read_only.write("one.cc", f"int one() {{ return {time.time_ns() % 2**31}; }}\n")
     process = read_only.run(*AS_A_USER, read_only.python, "setup.py", "develop", check=True)
@@ -288,6 +289,7 @@ def test_the_record_of_a_build_has_the_time_at_which_it_began(built: Nested):
     assert before < record.stat().st_mtime_ns < after
 
 
+@pytest.mark.nightly
 def test_an_interrupted_develop_says_so_and_the_next_repairs_what_one_that_was_killed_left(
     built: Nested,
 ):
@@ -312,6 +314,7 @@ def test_an_interrupted_develop_says_so_and_the_next_repairs_what_one_that_was_k
     assert any(output["changed"] for output in report["outputs"])
 
 
+@pytest.mark.nightly
 def test_folders_and_links_that_developers_have_break_no_query(built: Nested):
     ignored = set((built.root / ".bazelignore").read_text().split()) - {"build", "dist"}
     assert {".claude", ".tox", ".venv", "venv", "wheelhouse", "worktrees"} <= ignored

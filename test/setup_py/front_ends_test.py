@@ -159,6 +159,7 @@ def test_config_settings_reach_the_build_of_each_front_end(
     assert made.name.startswith("torch_xla_lite-0.2.0.dev1-3-cp3")
 
 
+@pytest.mark.nightly
 def test_a_config_setting_that_is_misspelt_is_one_error_and_no_build(tree: Nested, tmp_path: Path):
     command = (tree.python, "-m", "pip", "wheel", "--no-build-isolation", "-w", tmp_path, ".")
     process = tree.run(*command, _SETTING, "cudaa=on", PIP_NO_INDEX="1")

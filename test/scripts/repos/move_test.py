@@ -38,16 +38,6 @@ def test_a_locked_branch_changes_nothing(world: World, clone: Repo, words: list[
     assert (ran.one()["branch"], ran.json["run"] if not words else None) == ("main", None)
 
 
-def test_a_filter_that_is_missing_is_reported_and_changes_nothing(world: World, clone: Repo):
-    clone.git("config", "filter.lfs.smudge", "no-such-lfs")
-    clone.git("config", "filter.lfs.required", "true")
-    clone.write("mine", "new\n")
-    before = clone.everything()
-    ran = world.run()
-    assert (ran.code, ran.one()["status"], clone.everything()) == (1, "failed", before)
-    assert "no-such-lfs" in ran.one()["reason"]
-
-
 @pytest.mark.parametrize("says", mostly_nightly(["echo git-lfs was not found >&2; ", ""], [""]))
 def test_a_hook_that_fails_after_the_move_is_reported_and_stops_nothing(
     world: World, clone: Repo, says: str
@@ -190,6 +180,7 @@ case " $* " in *" merge "*|*" checkout "*) trap '' XFSZ; ulimit -f 64;; esac
 """
 
 
+@pytest.mark.nightly
 def test_files_that_git_wrote_half_before_the_disk_was_full_are_removed(world: World):
     server, clone = world.pair(files={"large": "old\n", "z": "old\n"})
     server.commit(".gitattributes", "large text eol=crlf\n")

@@ -195,6 +195,7 @@ def test_a_commit_that_only_another_address_has_is_fetched_from_there(world: Wor
     assert (world.run().code, nest.in_leaf.head) == (0, new)
 
 
+@pytest.mark.nightly
 def test_submodules_left_behind_are_taken_up_after_other_runs(world: World, nest: Nest):
     nest.clone.git("fetch", "-q")
     before = _everything(nest)
