@@ -1,25 +1,10 @@
+"""What the samples of PyTorch's database do not say of embeddings."""
+
 import pytest
 import torch
 from comparison import check, run
 
 aten = torch.ops.aten
-INDICES = torch.randint(0, 10, (3, 5))
-
-
-def test_embedding_takes_rows():
-    check(aten.embedding, torch.randn(10, 4), INDICES)
-
-
-def test_one_hot_of_classes_has_a_row_for_each():
-    check(aten.one_hot, INDICES, 12)
-
-
-@pytest.mark.few_daily(1)
-@pytest.mark.parametrize("by_frequency", [False, True])
-@pytest.mark.parametrize("padding", [-1, 2])
-def test_gradient_skips_padding(padding, by_frequency):
-    grad = torch.randn(3, 5, 4)
-    check(aten.embedding_dense_backward, grad, INDICES, 10, padding, by_frequency)
 
 
 def test_gradient_of_halves_accumulates_in_float32():
@@ -31,15 +16,6 @@ def test_gradient_of_halves_accumulates_in_float32():
 
 SIX = torch.tensor([1, 4, 2, 2, 9, 0])
 OFFSETS = torch.tensor([0, 2, 2])
-modes = pytest.mark.parametrize("mode", [0, 1, 2])
-
-
-@pytest.mark.few_daily(2)
-@modes
-@pytest.mark.parametrize("padding", [-1, 2])
-def test_bags_of_rows(mode, padding):
-    args = (torch.randn(10, 4), SIX, OFFSETS, False, mode, False, None, False, padding)
-    check(aten._embedding_bag, *args, compare=[0])
 
 
 def test_weighted_bags_and_the_gradient_of_the_weights():
@@ -48,16 +24,6 @@ def test_weighted_bags_and_the_gradient_of_the_weights():
     bags = torch.tensor([0, 0, 2, 2, 2, 2])
     args = (torch.randn(3, 4), table, SIX, OFFSETS, bags, 0)
     check(aten._embedding_bag_per_sample_weights_backward, *args)
-
-
-@pytest.mark.few_daily(1)
-@modes
-def test_gradient_of_bags(mode):
-    table = torch.randn(10, 4)
-    maxima = aten._embedding_bag(table, SIX, OFFSETS, False, mode)[3]
-    bags, sizes = torch.tensor([0, 0, 2, 2, 2, 2]), torch.tensor([2, 0, 4])
-    args = (torch.randn(3, 4), SIX, OFFSETS, bags, sizes, maxima, 10, False, mode, False, None)
-    check(aten._embedding_bag_backward, *args)
 
 
 def test_gradient_of_bags_divided_by_how_often_a_row_was_used():
