@@ -17,6 +17,7 @@ the BUILD file: data, the lowerings that a test runs, programs.
 
 import argparse
 import ast
+import functools
 import itertools
 import sys
 import textwrap
@@ -54,12 +55,13 @@ def texts(root: Path) -> dict[str, str]:
     files = {str(path) for path in paths if path.suffix == ".py" and _folder(path) in made}
     blocks: dict[str, str] = {}
     for package, inside in itertools.groupby(sorted(files, key=lambda f: (_folder(f), f)), _folder):
-        inside = list(inside)
-        labels = {Path(file).stem: _labels(root, file, files) for file in inside}
-        lines = "".join(entry(name, quoted(used)) for name, used in labels.items() if used)
-        for key, has_key in (("nightly", _has_nightly_cases), ("only_nightly", _is_nightly)):
-            if tests := [Path(file).stem for file in inside if has_key(root / file)]:
-                lines += entry(key, quoted(tests))
+        tests: dict[str, list[str]] = {"nightly": [], "only_nightly": [], "": []}
+        lines = ""
+        for file in inside:
+            if used := _labels(root, file, files):
+                lines += entry(Path(file).stem, quoted(used))
+            tests[_nights(root / file)].append(Path(file).stem)
+        lines += "".join(entry(key, quoted(x)) for key, x in tests.items() if key and x)
         place = f"{package.partition('/')[0]}/python_deps.bzl"
         block = f'    "{package}": {{\n{lines}    }},\n' if lines else ""
         blocks[place] = blocks.get(place, "") + block
@@ -80,23 +82,22 @@ def _folder(file: str | Path) -> str:
     return str(Path(file).parent)
 
 
-def _has_nightly_cases(file: Path) -> bool:
-    if not file.stem.endswith("_test") or _is_nightly(file):
-        return False
-    nodes = ast.walk(ast.parse(content(file)))
-    names = {getattr(node, "attr", getattr(node, "id", "")) for node in nodes}
-    return bool(names & {"nightly", "mostly_nightly", "few_daily"})
+@functools.lru_cache(maxsize=1)  # The next question is about the same file.
+def _nodes(code: str) -> list[ast.AST]:
+    """The nodes of a source, beginning with the module."""
+    return list(ast.walk(ast.parse(code)))
 
 
-def _is_nightly(file: Path) -> bool:
-    """Whether all cases of a file are marked."""
-    if not file.stem.endswith("_test"):
-        return False
-    for node in ast.parse(content(file)).body:
+def _nights(file: Path) -> str:
+    """Whether all cases of a test are marked, or some."""
+    nodes = _nodes(content(file)) if file.stem.endswith("_test") else []
+    for node in nodes[0].body if nodes else ():
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "pytestmark":
             marks = getattr(node.value, "elts", [node.value])
-            return "pytest.mark.nightly" in map(ast.unparse, marks)
-    return False
+            if "pytest.mark.nightly" in map(ast.unparse, marks):
+                return "only_nightly"
+    names = {getattr(node, "attr", getattr(node, "id", "")) for node in nodes}
+    return "nightly" if names & {"nightly", "mostly_nightly", "few_daily"} else ""
 
 
 def entry(key: str, value: str) -> str:
@@ -117,20 +118,20 @@ def quoted(words: Iterable[str]) -> str:
 
 def _labels(root: Path, file: str, files: set[str]) -> list[str]:
     """Labels of what a file uses, those of its own folder first."""
-    code = ast.parse(content(root / file))
-    used = {found for name in _imports(code, file) for found in _files(name, file, files)}
+    nodes = _nodes(content(root / file))
+    used = {found for name in _imports(nodes, file) for found in _files(name, file, files)}
     if file.endswith("_test.py"):
-        strings = {node.value for node in ast.walk(code) if isinstance(node, ast.Constant)}
+        strings = {node.value for node in nodes if isinstance(node, ast.Constant)}
         used |= {path for path in strings & files if path.startswith("scripts/")}
         used |= {f"{_folder(file)}/conftest.py"} & files
     places = sorted((_folder(path) != _folder(file), path) for path in used - {file})
     return [f"{f'//{_folder(path)}' if other else ''}:{Path(path).stem}" for other, path in places]
 
 
-def _imports(code: ast.Module, file: str) -> Iterator[tuple[str, ...]]:
+def _imports(nodes: list[ast.AST], file: str) -> Iterator[tuple[str, ...]]:
     """Dotted names that a file imports: modules, or names in them."""
     folders = Path(file).parts[:-1]
-    for node in code.body if file == _LAZY else ast.walk(code):
+    for node in nodes[0].body if file == _LAZY else nodes:
         if isinstance(node, ast.Import):
             yield from (tuple(alias.name.split(".")) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
