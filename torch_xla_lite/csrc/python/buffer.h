@@ -38,7 +38,7 @@ class PyBuffer final : public ir::Buffer {
     return array == nullptr || Py_REFCNT(array) == 1;
   }
   ir::Placement placement() const override { return placement_; }
-  // The array, or nullptr while it is a tensor alone (PyExecutor::ArrayOf).
+  // The array, or nullptr while it is a tensor alone (Arrays::Of).
   pybind11::handle array() const { return array_.load(); }
   // The tensor that it was made of. The array has the same memory.
   const at::Tensor& tensor() const { return tensor_; }

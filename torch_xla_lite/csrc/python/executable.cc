@@ -36,6 +36,7 @@ PyExecutable::PyExecutable(const py::tuple& compiled)
 }
 
 py::sequence PyExecutable::Call(const std::vector<PyObject*>& arguments) const {
+  has_run_ = true;
   const Stopwatch stopwatch;
   auto returned = NamingSteps([&] {
     auto result = py::reinterpret_steal<py::object>(

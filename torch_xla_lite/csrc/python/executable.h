@@ -62,8 +62,11 @@ class PyExecutable final : public runtime::Executable {
   const std::vector<ir::Placement>& root_placements() const { return root_placements_; }
   // Returns one array for each root.
   pybind11::sequence Call(const std::vector<PyObject*>& arguments) const;
+  // Whether any has run: it may have checks, which are reported. With Python's lock.
+  static bool has_run() { return has_run_; }
 
  private:
+  inline static bool has_run_ = false;
   pybind11::object callable_;
   std::vector<ir::Placement> leaf_placements_, root_placements_;
   const size_t number_;

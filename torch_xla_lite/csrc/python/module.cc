@@ -75,7 +75,8 @@ py::tuple CapturedGraph() {
   const ir::Graph graph = Runtime::Get().PendingGraph();
   const auto& executor = static_cast<const PyExecutor&>(Runtime::Get().executor());
   py::list leaves;
-  for (size_t i = 0; i < graph.leaves.size(); ++i) leaves.append(executor.ArrayOf(graph.data(i)));
+  for (size_t i = 0; i < graph.leaves.size(); ++i)
+    leaves.append(executor.arrays().Of(graph.data(i)));
   auto [steps, roots] = DescribeGraph(graph);
   return py::make_tuple(steps, roots, leaves, graph.scalars);
 }
@@ -118,7 +119,7 @@ std::vector<std::tuple<std::string, double, double, double, double>> PendingSize
 
 void RegisterLowering(const std::string& op, bool needs_constants) {
   kernels_of_torch::RegisterLowering(op, needs_constants);
-  static_cast<PyExecutor&>(Runtime::Get().executor()).UseLowering(op);
+  static_cast<PyExecutor&>(Runtime::Get().executor()).interpreter().UseLowering(op);
 }
 
 py::dict CostAccounts() {
@@ -195,7 +196,7 @@ PYBIND11_MODULE(_XLAC, module) {
   module.def(
       "use_lowering",
       [](const std::string& op) {
-        static_cast<PyExecutor&>(Runtime::Get().executor()).UseLowering(op);
+        static_cast<PyExecutor&>(Runtime::Get().executor()).interpreter().UseLowering(op);
       },
       py::arg("op"));
   module.def(
@@ -250,7 +251,7 @@ PYBIND11_MODULE(_XLAC, module) {
   module.def("pending_sizes", &PendingSizes);
   module.def("set_costs", &SetCosts, py::arg("ops"), py::arg("graph"));
   module.def("interpreted_graphs", [] {
-    return static_cast<PyExecutor&>(Runtime::Get().executor()).interpreted_graphs().Rows();
+    return static_cast<PyExecutor&>(Runtime::Get().executor()).interpreter().graphs().Rows();
   });
   module.def("cost_accounts", &CostAccounts);
   module.def("executions", &Executions);

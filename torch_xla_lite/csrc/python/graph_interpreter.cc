@@ -1,0 +1,265 @@
+#include "torch_xla_lite/csrc/python/graph_interpreter.h"
+
+#include <pybind11/numpy.h>
+
+#include <exception>
+#include <limits>
+#include <stdexcept>
+#include <unordered_set>
+#include <utility>
+
+#include "torch_xla_lite/csrc/ir/graph.h"
+#include "torch_xla_lite/csrc/ir/key.h"
+#include "torch_xla_lite/csrc/ir/placement.h"
+#include "torch_xla_lite/csrc/ir/shape.h"
+#include "torch_xla_lite/csrc/python/buffer.h"
+#include "torch_xla_lite/csrc/python/dropped.h"
+#include "torch_xla_lite/csrc/python/exceptions.h"
+#include "torch_xla_lite/csrc/python/executable.h"
+#include "torch_xla_lite/csrc/python/untraced.h"
+#include "torch_xla_lite/csrc/runtime/costs.h"
+#include "torch_xla_lite/csrc/runtime/executable_cache.h"
+#include "torch_xla_lite/csrc/runtime/runtime.h"
+#include "torch_xla_lite/csrc/tensor/dtype.h"
+#include "torch_xla_lite/csrc/tensor/host_view.h"
+
+namespace py = pybind11;
+
+namespace torch_xla_lite::python {
+namespace {
+
+// The data of a leaf that is donated, in memory that nothing else refers to.
+at::Tensor OwnTensor(const PyBuffer& buffer, void* data, const ir::Shape* shape) {
+  const at::Tensor& tensor = buffer.tensor();
+  const bool is_exclusive =
+      !buffer.array() && tensor.use_count() == 1 && tensor.storage().use_count() == 1;
+  return is_exclusive ? tensor : CopyOf(data, shape);
+}
+
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+
+// Of what a graph takes and gives between the device and the CPU, in microseconds. Bookkeeping on
+// small numbers is worth it; other graphs are not.
+double CostOfCopies(const ir::Description& graph) {
+  constexpr double kMostBytes = 1 << 16;
+  constexpr double kCopy = 20;
+  double bytes = 0;
+  double copies = 0;
+  const auto add = [&](const ir::Shape* shape) {
+    bytes +=
+        static_cast<double>(shape->NumElements() * c10::elementSize(tensor::ScalarTypeOf(shape)));
+    ++copies;
+  };
+  for (const ir::Step& step : graph.steps) {
+    if (step.kind == ir::StepKind::kLeaf) add(step.leaf);
+  }
+  for (const ir::Position root : graph.roots) add(ir::ShapeAt(graph, root));
+  return bytes > kMostBytes ? kInfinite : copies * kCopy;
+}
+
+}  // namespace
+
+GraphInterpreter::GraphInterpreter(const py::object& compiler, const Arrays* arrays,
+                                   CompileCall compile)
+    : arrays_(*arrays),
+      compile_(std::move(compile)),
+      draws_threefry_(compiler.attr("draws_threefry")),
+      note_interpreted_(compiler.attr("note_interpreted")),
+      interpreter_(
+          [this](const ir::Node& call, std::span<const at::Tensor> operands) {
+            return RunLowering(call, operands);
+          },
+          [this] {
+            const Untraced python;
+            return draws_threefry_().cast<bool>();
+          }) {}
+
+runtime::Tiering::Extra GraphInterpreter::ExtraCosts(const ir::Description& graph,
+                                                     runtime::ExecutableCache& cache) {
+  runtime::Tiering::Extra extra;
+  std::unordered_set<const ir::Signature*> counted;
+  for (const ir::Step& step : graph.steps) {
+    const ir::Signature* const call = step.signature;
+    if (call == nullptr || !interpreter_.RunsLowering(*call) || !counted.insert(call).second) {
+      continue;
+    }
+    std::vector<const ir::Shape*> operands;
+    for (const ir::Position operand : step.operands) {
+      operands.push_back(ir::ShapeAt(graph, operand));
+    }
+    const std::vector<uint64_t> key = ir::KeyOfCall(*call, operands, step.num_scalars);
+    if (!cache.Find(key)) {
+      extra.compilation += runtime::Runtime::Get().costs().Of(ir::Describe(key)).compilation;
+    }
+  }
+  const Untraced python;
+  copies_ = !arrays_.HasHostMemory();
+  if (copies_) extra.interpretation = counted.empty() ? CostOfCopies(graph) : kInfinite;
+  return extra;
+}
+
+struct GraphInterpreter::KeptPlan final : runtime::Plan {
+  std::unique_ptr<interpreter::Plan> plan;  // Nothing if the graph cannot have one.
+  uint64_t num_lowerings = 0;
+};
+
+// After any error the graph is compiled instead, so that the error names op and line.
+std::optional<std::vector<ir::Ref<ir::Buffer>>> GraphInterpreter::Run(
+    const ir::Graph& graph, runtime::ExecutableCache& cache, ir::Ref<runtime::Plan>* plan) {
+  const Untraced python;
+  auto* const kept = static_cast<KeptPlan*>(plan->get());
+  const bool has_plan = kept != nullptr && kept->plan != nullptr;
+  // What each device has in full may be interpreted; parts are not gathered here.
+  for (size_t i = 0; i < graph.leaves.size(); ++i) {
+    if (ir::IsSplit(graph.data(i)->placement())) return std::nullopt;
+  }
+  ReleaseDropped();
+  cache_ = &cache;
+  compiling_ = {};
+  const auto start = std::chrono::steady_clock::now();
+  std::optional<std::vector<at::Tensor>> roots;
+  if (has_plan) roots = RunPlan(*kept, graph);
+  if (!roots) {
+    const bool comes_back = kept == nullptr && graphs_.Has(graph.structure());
+    interpreter::Trace trace;
+    roots = RunCalls(graph, comes_back ? &trace : nullptr);
+    if (!roots) return std::nullopt;
+    if (comes_back) *plan = MakePlan(graph, trace);
+  }
+  std::vector<ir::Ref<ir::Buffer>> results;
+  results.reserve(roots->size());
+  for (at::Tensor& root : *roots) {
+    results.push_back(ir::Ref<ir::Buffer>::Take(new PyBuffer(std::move(root))));
+    if (copies_) arrays_.Of(results.back().get());
+  }
+  for (size_t i = 0; i < graph.root_placements.size(); ++i) {
+    if (graph.root_placements[i] == ir::kAnywhere) continue;
+    results[i] =
+        arrays_.Placed(graph.roots[i].shape(), std::move(results[i]), graph.root_placements[i]);
+  }
+  NoteRun(graph, start, /*is_planned=*/has_plan && kept->plan != nullptr);
+  return results;
+}
+
+std::optional<std::vector<at::Tensor>> GraphInterpreter::RunCalls(const ir::Graph& graph,
+                                                                  interpreter::Trace* trace) {
+  std::vector<HostData> data;
+  std::vector<at::Tensor> leaves;
+  for (size_t i = 0; i < graph.leaves.size(); ++i) {
+    const ir::Shape* const shape = graph.leaves[i].shape();
+    data.push_back(DataOf(static_cast<const PyBuffer&>(*graph.data(i))));
+    leaves.emplace_back(tensor::HostView(tensor::ScalarTypeOf(shape), shape->dims(),
+                                         const_cast<void*>(data.back().start)));
+  }
+  try {
+    const py::gil_scoped_release no_gil;
+    return interpreter_.Run(graph, std::move(leaves), trace);
+  } catch (const std::exception& error) {
+    if (IsTransient(error)) throw;
+    return std::nullopt;
+  } catch (const runtime::StepFailure&) {
+    return std::nullopt;
+  }
+}
+
+std::optional<std::vector<at::Tensor>> GraphInterpreter::RunPlan(KeptPlan& kept,
+                                                                 const ir::Graph& graph) {
+  if (kept.num_lowerings != num_lowerings_) {
+    kept.plan.reset();
+    return std::nullopt;
+  }
+  std::vector<HostData> data;
+  std::vector<interpreter::Plan::Leaf> leaves;
+  data.reserve(graph.leaves.size());
+  leaves.reserve(graph.leaves.size());
+  for (size_t i = 0; i < graph.leaves.size(); ++i) {
+    const auto& buffer = static_cast<const PyBuffer&>(*graph.data(i));
+    data.push_back(DataOf(buffer));
+    leaves.push_back({const_cast<void*>(data.back().start), {}});
+    if (!kept.plan->Overwrites(i)) continue;
+    leaves[i].tensor = OwnTensor(buffer, leaves[i].data, graph.leaves[i].shape());
+    leaves[i].data = leaves[i].tensor.mutable_data_ptr();
+  }
+  try {
+    std::optional<py::gil_scoped_release> no_gil;
+    if (!kept.plan->is_short()) no_gil.emplace();
+    auto roots = interpreter_.Run(*kept.plan, graph, leaves);
+    ++runtime::Runtime::Get().counters().planned;
+    return roots;
+  } catch (const std::exception& error) {
+    if (IsTransient(error)) throw;
+  } catch (const runtime::StepFailure&) {
+  }
+  // The calls of ATen say what is wrong.
+  kept.plan.reset();
+  return std::nullopt;
+}
+
+ir::Ref<runtime::Plan> GraphInterpreter::MakePlan(const ir::Graph& graph,
+                                                  const interpreter::Trace& trace) {
+  auto kept = ir::MakeRef<KeptPlan>();
+  kept->num_lowerings = num_lowerings_;
+  if (trace.is_plain() && graph.mesh == 0) {
+    kept->plan = interpreter_.MakePlan(graph, trace);
+    ++runtime::Runtime::Get().counters().plans;
+  }
+  return kept;
+}
+
+void GraphInterpreter::NoteRun(const ir::Graph& graph, std::chrono::steady_clock::time_point start,
+                               bool is_planned) {
+  const uint64_t structure = graph.structure();
+  const std::chrono::duration<double> seconds =
+      std::chrono::steady_clock::now() - start - compiling_;
+  if (graphs_.Note(structure, seconds.count())) return;
+  // No code of Python, which may raise: leaves may have been overwritten.
+  if (is_planned) return graphs_.Count(seconds.count());
+  const size_t num_ops = graph.nodes.size() - graph.leaves.size();
+  graphs_.Add(structure, num_ops, seconds.count(),
+              note_interpreted_(num_ops, seconds.count(), structure, Describer(graph)));
+}
+
+// Below the sync lock, without which no operand is dropped.
+ir::Ref<runtime::Executable> GraphInterpreter::ExecutableOf(const ir::Node& call)
+    LITE_NO_THREAD_SAFETY_ANALYSIS {
+  std::vector<const ir::Shape*> operands;
+  for (const ir::Value& operand : call.operands()) operands.push_back(operand.shape());
+  const auto num_scalars = static_cast<uint32_t>(call.scalars().size());
+  std::vector<uint64_t> key = ir::KeyOfCall(call.signature(), operands, num_scalars);
+  if (auto executable = cache_->Find(key)) return executable;
+  std::vector<uint32_t> sources(operands.size());
+  sources.push_back(call.source);
+  const auto start = std::chrono::steady_clock::now();
+  auto executable = compile_(DescribeKey(key, sources));
+  compiling_ += std::chrono::steady_clock::now() - start;
+  runtime::Runtime::Get().counters().CountCompiled(executable->is_loaded());
+  cache_->Insert(ir::KeptKey(std::move(key)), executable);
+  return executable;
+}
+
+// Called without Python's lock.
+std::vector<at::Tensor> GraphInterpreter::RunLowering(const ir::Node& call,
+                                                      std::span<const at::Tensor> operands) {
+  const Untraced python;
+  const ir::Signature& signature = call.signature();
+  const ir::Ref<runtime::Executable> executable = ExecutableOf(call);
+  std::vector<py::object> owned;
+  for (const at::Tensor& operand : operands) owned.push_back(arrays_.Uploaded(operand));
+  if (!call.scalars().empty()) owned.push_back(PackScalars(call.scalars()));
+  std::vector<PyObject*> arguments;
+  for (const py::object& argument : owned) arguments.push_back(argument.ptr());
+  const py::sequence returned = static_cast<const PyExecutable&>(*executable).Call(arguments);
+  std::vector<at::Tensor> results;
+  size_t defined = 0;
+  for (const ir::Shape* shape : signature.outputs) {
+    if (shape == nullptr) {
+      results.emplace_back();
+    } else {
+      const py::array array = HostArray(returned[defined++]);
+      results.push_back(CopyOf(array.data(), shape));
+    }
+  }
+  return results;
+}
+
+}  // namespace torch_xla_lite::python
