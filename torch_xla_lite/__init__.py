@@ -62,7 +62,6 @@ from .mesh.base import distributed  # noqa: E402
 from .mesh.batches import from_process_local, shard_loader  # noqa: E402
 from .mesh.checkpoint import full_state_dict, load_checkpoint, save_checkpoint  # noqa: E402
 from .mesh.sharding import (  # noqa: E402
-    full,
     fully_shard,
     replicate,
     set_mesh,
@@ -141,7 +140,6 @@ __all__ = [
     "enable_globally",
     "environment",
     "from_process_local",
-    "full",
     "full_state_dict",
     "fully_shard",
     "jax_view",

@@ -106,7 +106,7 @@ def main(mode: str, failure: str = "", process: str = "0", at_step: str = "0") -
         losses.append(loss.item())
     if path := os.environ.get("SAVE"):
         txl.save_checkpoint(path, model, optimizer)
-    weight = txl.full(model.head.weight.detach()).cpu()
+    weight = txl.replicate(model.head.weight.detach()).cpu()
     if jax.process_index() == 0:
         print(model.head.weight)  # Needs no other process.
     print("RESULT", json.dumps([losses, weight.abs().sum().item(), txl.debug.metrics()]))

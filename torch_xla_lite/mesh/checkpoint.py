@@ -125,7 +125,7 @@ def full_state_dict(module: torch.nn.Module) -> dict[str, torch.Tensor]:
     """
     state = {}
     for name, tensor in module.state_dict().items():
-        whole = sharding.full(tensor) if _is_divided(tensor) else tensor
+        whole = sharding.replicate(tensor) if _is_divided(tensor) else tensor
         if jax.process_index() == 0:
             state[name] = whole.cpu()
     return state

@@ -112,9 +112,6 @@ def replicate(tensor: torch.Tensor) -> torch.Tensor:
     return shard(tensor)
 
 
-full = replicate
-
-
 def shard_(tensor: torch.Tensor, *spec: Any) -> torch.Tensor:
     """Moves the data of a tensor on `'jax'`, and of all its views, to where the spec says. What is
     written to it later stays there. It cannot be a view of another tensor."""

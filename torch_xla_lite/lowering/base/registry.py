@@ -107,7 +107,7 @@ DECLARED: dict[str, str] = {
 
 # The dtypes that XLA has: the number of the c10::ScalarType, torch's dtype, XLA's. The bridge takes
 # the same ones (csrc/tensor/dtype.cc).
-_TABLE: tuple[tuple[int, torch.dtype, Any], ...] = (
+_TYPES: tuple[tuple[int, torch.dtype, Any], ...] = (
     (0, torch.uint8, np.uint8),
     (1, torch.int8, np.int8),
     (2, torch.int16, np.int16),
@@ -128,10 +128,10 @@ _TABLE: tuple[tuple[int, torch.dtype, Any], ...] = (
     (28, torch.uint32, np.uint32),
     (29, torch.uint64, np.uint64),
 )
-DTYPES: dict[int, np.dtype] = {number: np.dtype(xla) for number, _, xla in _TABLE}
-NUMBERS: dict[torch.dtype, int] = {dtype: number for number, dtype, _ in _TABLE}
-OF_TORCH: dict[torch.dtype, np.dtype] = {dtype: np.dtype(xla) for _, dtype, xla in _TABLE}
-TO_TORCH: dict[np.dtype, torch.dtype] = {np.dtype(xla): dtype for _, dtype, xla in _TABLE}
+DTYPES: dict[int, np.dtype] = {number: np.dtype(xla) for number, _, xla in _TYPES}
+NUMBERS: dict[torch.dtype, int] = {dtype: number for number, dtype, _ in _TYPES}
+OF_TORCH: dict[torch.dtype, np.dtype] = {dtype: np.dtype(xla) for _, dtype, xla in _TYPES}
+TO_TORCH: dict[np.dtype, torch.dtype] = {np.dtype(xla): dtype for _, dtype, xla in _TYPES}
 
 
 def lower(*names: str, **facts: Any) -> Callable[[Callable], Callable]:
