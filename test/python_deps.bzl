@@ -306,7 +306,7 @@ PYTHON_DEPS = {
         "sequences_test": ["//torch_xla_lite:__init__", "//torch_xla_lite/debug:__init__"],
         "serialization_test": ["//torch_xla_lite:__init__"],
         "shape_rules_test": [":database", "//torch_xla_lite:__init__"],
-        "special_matrices_test": ["//torch_xla_lite:__init__"],
+        "special_matrices_test": ["//bazel:pytest_plugin", "//torch_xla_lite:__init__"],
         "special_values_test": [":database", ":tiers", "//bazel:pytest_plugin", "//torch_xla_lite:__init__",
             "//torch_xla_lite/debug:__init__"],
         "stacked_layers_test": ["//torch_xla_lite:__init__", "//torch_xla_lite/interop:stacked_layers"],

@@ -15,6 +15,8 @@ import torch
 from torch_xla_lite.lowering.base.ffi import call_infallible, lower_by_ffi
 from torch_xla_lite.lowering.base.tags import WRAPPED_NUMBER, Tag
 
+pytestmark = pytest.mark.needs("kernels")
+
 NUMPY_DTYPES = {torch.bfloat16: ml_dtypes.bfloat16, torch.float8_e4m3fn: ml_dtypes.float8_e4m3fn}
 
 

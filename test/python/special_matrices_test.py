@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import linalg
 
+from bazel.pytest_plugin import require
 from torch_xla_lite import _XLAC
 
 Matrix = torch.Tensor
@@ -111,6 +112,8 @@ def _check(name: str, matrix: Matrix, got: list[Matrix] | type, expected: list[M
 @pytest.mark.parametrize("when", ["repeated", pytest.param("first", marks=pytest.mark.nightly)])
 def test_a_decomposition_gives_what_it_gives_on_the_cpu(when: str, name: str, matrix: str):
     function, on_cpu = (VALUES | VECTORS)[name], MATRICES[matrix]
+    if on_cpu.isnan().any():
+        require("cpu")
     before = _XLAC.set_compile_when(when)
     try:
         got = _outcome(function, on_cpu.to("jax"))

@@ -298,6 +298,7 @@ def test_torch_and_jax_in_each_other():
     fn, _ = to_jax(module)
     on_jax = copy.deepcopy(module).to("jax")
     params, x = dict(on_jax.named_parameters()), torch.randn(2, 4)
+    debug.reset_metrics()
     found, _ = call_jax(fn, params, {}, x.to("jax"))
     found.sum().backward()
     module(x).sum().backward()
