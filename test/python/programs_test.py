@@ -229,7 +229,9 @@ class Programs(RuleBasedStateMachine):
             if t.dtype == other.dtype:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")  # that resizing out= is deprecated
-                    torch.add(other.clone(), other.clone(), out=t)
+                    # As for new tensors: torch arranges a result like its operands.
+                    copy = other.clone(memory_format=torch.contiguous_format)
+                    torch.add(copy, copy, out=t)
 
         self.write("add(out=) of any shape", work, a, b)
 
