@@ -14,20 +14,12 @@ from scripts import accelerator
 
 _CASES = """
 import pytest
-
-def test_passes():
-    pass
-
-def test_fails():
-    assert False
-
+def test_passes(): pass
+def test_fails(): assert False
 @pytest.mark.needs("interpreter")
-def test_needs_the_interpreter():
-    pass
-
+def test_needs_the_interpreter(): pass
 @pytest.mark.needs("rounding")
-def test_needs_the_rounding_of_the_cpu_that_is_here():
-    pass
+def test_needs_the_rounding_of_the_cpu_that_is_here(): pass
 """
 
 
