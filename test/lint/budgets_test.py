@@ -31,10 +31,10 @@ _PARTS = {
     "scripts/bench": _Part(2_340, ("scripts/bench",)),
     "scripts/ci": _Part(30, ("scripts/ci",)),
     # The goal is 13,100.
-    "their tests": _Part(13_767, tuple(f"test/{name}" for name in _TESTS)),
+    "their tests": _Part(13_762, tuple(f"test/{name}" for name in _TESTS)),
     "pages": _Part(3_525, ("docs", "README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
     # The goal is 28,500, with the lists of dependencies.
-    "tests of the runtime": _Part(37_900, ("test",), tuple(f"test/{name}" for name in _TESTS)),
+    "tests of the runtime": _Part(37_895, ("test",), tuple(f"test/{name}" for name in _TESTS)),
 }
 
 

@@ -34,7 +34,7 @@ def _kinds() -> set[str]:
     return {kind for _, kinds in debug.collectives()[-1:] for kind in kinds}
 
 
-@pytest.mark.few_daily(1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("stride", [1, 2])
 def test_a_convolution_runs_on_the_images_of_a_device(stride: int):
     torch.manual_seed(0)

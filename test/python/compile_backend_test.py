@@ -50,7 +50,7 @@ def test_training_agrees_with_torch(wrap: Callable, device: str):
     assert losses(module, wrap, device) == pytest.approx(expected, abs=1e-5)
 
 
-@pytest.mark.few_daily(1)
+@pytest.mark.nightly
 @WRAPPERS
 def test_a_call_is_few_ops_in_the_graph_of_its_neighbours(wrap: Callable):
     model = wrap(classifier().to("jax"))
@@ -78,7 +78,7 @@ def test_buffers_are_updated_and_random_numbers_drawn(wrap: Callable):
     torch.testing.assert_close(module[0].running_var.cpu(), expected.running_var)
 
 
-@pytest.mark.few_daily(1)
+@pytest.mark.nightly
 @WRAPPERS
 def test_a_module_with_buffers_has_gradients(wrap: Callable):
     module = nn.Sequential(nn.Linear(6, 4), nn.BatchNorm1d(4)).to("jax")

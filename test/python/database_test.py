@@ -104,7 +104,7 @@ def differences(
     return database.differences(database.Call(op, mode), made)
 
 
-@pytest.mark.few_daily(1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", DAILY)
 def test_an_op_gives_one_answer(name: str):
     assert differences(database.ops()[name], *DAILY[name], limit=1) == []

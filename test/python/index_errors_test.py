@@ -67,6 +67,7 @@ def test_reading_the_result_raises(op, index):
         result.tolist()
 
 
+@pytest.mark.few_daily(8)
 @ops
 def test_good_indices_give_what_they_give_on_the_cpu(op):
     torch.testing.assert_close(op(X.jax(), GOOD.jax()).cpu(), op(X, GOOD))

@@ -16,7 +16,7 @@ OPS = {
 }
 
 
-@pytest.mark.few_daily(1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("name", OPS)
 def test_value_and_gradient_do_not_depend_on_how_the_matrix_lies_in_memory(name, transposed):

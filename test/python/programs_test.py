@@ -407,7 +407,7 @@ class Programs(RuleBasedStateMachine):
 
 TestPrograms = Programs.TestCase
 TestPrograms.settings = settings(
-    max_examples=int(os.environ.get("TEST_PROGRAMS", "30")),
+    max_examples=int(os.environ.get("TEST_PROGRAMS", "15")),
     stateful_step_count=20,
     deadline=None,  # a step may include a compilation
     print_blob=True,

@@ -178,7 +178,7 @@ def test_without_gradients():
         assert torch.equal(module(x)[0].cpu(), expected)
 
 
-@pytest.mark.few_daily(1)
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "transform",
     [torch.func.grad, torch.func.jacfwd, torch.func.hessian],

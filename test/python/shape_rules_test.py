@@ -199,7 +199,7 @@ def grouped() -> dict[str, list[tuple]]:
     return calls
 
 
-@pytest.mark.few_daily(12)
+@pytest.mark.few_daily(6)
 @pytest.mark.parametrize("op", grouped())
 def test_shapes_are_those_of_torch(op):
     differing = []
@@ -263,7 +263,7 @@ def shapes_on(device: str, function: Callable, sample: Any) -> object:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.few_daily(12)
+@pytest.mark.few_daily(4)
 @pytest.mark.parametrize("name", OPS.split())
 def test_shapes_of_samples_that_may_not_fit_are_those_of_torch(name: str):
     op, differing = database.ops()[name], []

@@ -30,19 +30,12 @@ def operands(case):
 
 @pytest.mark.few_daily(3)
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
-def test_convolution(case):
+def test_convolution_and_its_gradients(case):
     x, weight, bias, geometry = operands(case)
     check(aten.convolution, x, weight, bias, *geometry, rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.few_daily(2)
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
-def test_its_gradients(case):
-    x, weight, bias, geometry = operands(case)
     grad = torch.randn_like(aten.convolution(x, weight, bias, *geometry))
-    sizes = [len(bias)]
-    mask = [True] * 3
-    check(aten.convolution_backward, grad, x, weight, sizes, *geometry, mask, rtol=1e-4, atol=1e-4)
+    arguments = (grad, x, weight, [len(bias)], *geometry, [True] * 3)
+    check(aten.convolution_backward, *arguments, rtol=1e-4, atol=1e-4)
 
 
 @pytest.fixture

@@ -155,7 +155,7 @@ CALLS: dict[str, tuple] = {
 }
 
 
-@pytest.mark.few_daily(30)
+@pytest.mark.few_daily(15)
 @pytest.mark.parametrize("name", CALLS)
 def test_a_call_gives_what_torch_gives(name: str):
     op, args, *options = CALLS[name]

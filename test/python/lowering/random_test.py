@@ -19,7 +19,7 @@ def draw(op, *args, key: int = 0, **kwargs) -> torch.Tensor:
     return run(op, *args, expected=flat(op(*args, **kwargs)), key=key, **kwargs)[0]
 
 
-@pytest.mark.few_daily(4)
+@pytest.mark.few_daily(2)
 @pytest.mark.parametrize(
     ("op", "args", "mean", "std"),
     [

@@ -148,12 +148,7 @@ printf x >>"$count"
 Kill = tuple[int | None, str, str]
 _NO_KILL: Kill = (None, "after", "")
 _OPTIONS = ["", "", "", "--rebase", "--merge", "--plan", "--dry-run", "--rebase --plan"]
-_DAILY = (
-    "f: git update-index --assume-unchanged f; echo mine > f",
-    "s: echo mine > s/f",
-    "s: cd s; commit own",
-    "n: exclude n; mkdir n; echo mine | tee n/x > n/own",
-)
+_DAILY = ("f: git update-index --assume-unchanged f; echo mine > f", "s: cd s; commit own")
 
 
 def _lines(steps: str) -> list[str]:
@@ -186,7 +181,7 @@ _RARE = {
     for word, count in _WRITES.items()
     for n in range(count)
 } | {"hostile": Example(["n: hostile n"])}
-_DAILY_RARE = ("hostile", "after merge 0", "after checkout 0", "after update-ref 1")
+_DAILY_RARE = ("hostile", "after checkout 0")
 
 
 @st.composite
