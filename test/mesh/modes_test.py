@@ -14,7 +14,7 @@ import torch_xla_lite as txl
 from bazel.pytest_plugin import mostly_nightly
 from test.mesh import devices  # noqa: F401  before jax starts
 from test.mesh.transformer import RULES, VOCABULARY, LanguageModel
-from torch_xla_lite import debug
+from torch_xla_lite import _XLAC, debug
 from torch_xla_lite.compiler import new_graphs
 from torch_xla_lite.mesh.base import communication
 
@@ -93,6 +93,7 @@ def _losses(
 def _on_one_device(option: str | None) -> tuple[list[float], int]:
     """The losses, and how many inputs the program overwrites."""
     dropout, optimizer_of, options = OPTIONS[option] if option else (0.0, _adamw, {})
+    _XLAC.clear_cache()  # A step is run in pieces if graphs before had some of them.
     model = _model(None, dropout)
     losses = _losses(model, optimizer_of(model), **options)
     return losses, _num_donated()

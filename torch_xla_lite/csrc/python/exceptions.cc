@@ -24,7 +24,8 @@ bool IsInterrupt(const std::exception& error) {
   PyObject* const type = PythonType(error);
   if (type == nullptr) return false;
   const py::gil_scoped_acquire gil;
-  return PyErr_GivenExceptionMatches(type, PyExc_Exception) == 0;
+  return PyErr_GivenExceptionMatches(type, PyExc_Exception) == 0 ||
+         PyErr_GivenExceptionMatches(type, PyExc_Warning) != 0;
 }
 
 bool IsTransient(const std::exception& error) {

@@ -7,6 +7,7 @@
 
 namespace torch_xla_lite::python {
 
+// Also a warning that Python's filter has made an error: no step is to blame, and it is not lost.
 bool IsInterrupt(const std::exception& error);
 // An interrupt, or lack of memory.
 bool IsTransient(const std::exception& error);
