@@ -317,8 +317,7 @@ def test_a_sync_in_the_handler_of_an_error_has_none_of_its_own():
     x = torch.ones(2, 3, 5, 5, 5, dtype=torch.complex64).to("jax")
     try:
         torch.nn.functional.fractional_max_pool3d(x, 2, output_size=2).tolist()
-    except NotImplementedError as error:
-        assert "fractional_max_pool3d" in str(error)
+    except NotImplementedError:
         torch.jax.synchronize()
     else:
         pytest.fail("the kernel takes complex numbers")
