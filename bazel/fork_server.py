@@ -33,6 +33,7 @@ from pathlib import Path
 _IMPORTED = ("torch", "jax", "pytest", "hypothesis", "_pytest.junitxml", "_pytest.unittest")
 _TAKEN_APART = {"__main__", "builtins", "sys"}
 _IDLE_SECONDS = 300
+_UNUSED_SECONDS = 3600  # Until the first request: it is started before the build.
 _THREADS = "1"
 
 # Beginnings of variables that the imported libraries read, or that the interpreter reads.
@@ -67,7 +68,7 @@ def serve(place: Path, listener: socket.socket) -> None:
     os.environ["OMP_NUM_THREADS"] = _THREADS
     os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"  # as in Bazel's tests (python.bzl)
     state = _state()
-    seconds: float = _IDLE_SECONDS
+    seconds: float = _UNUSED_SECONDS
     while True:
         ready = select.select([listener], [], [], seconds)[0]
         is_used = _has_children() or ready
@@ -82,6 +83,7 @@ def serve(place: Path, listener: socket.socket) -> None:
             connection, _ = listener.accept()
             is_request = bool(connection.recv(1, socket.MSG_PEEK))
             if is_request:
+                seconds = seconds and _IDLE_SECONDS
                 _import()
             elif seconds:
                 connection.sendall(b"running\n")

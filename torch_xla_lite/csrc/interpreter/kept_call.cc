@@ -54,6 +54,16 @@ bool NumbersFit(const torch::jit::Stack& arguments, ScalarType common) {
   });
 }
 
+// Whether a kernel may take an operand out of its loop, which is then another one in the next run:
+// those of 16-bit floats do so with an operand of one element.
+bool ChangesItsLoop(const torch::jit::Stack& arguments, ScalarType common) {
+  return c10::isReducedFloatingType(common) &&
+         std::ranges::any_of(arguments, [](const c10::IValue& argument) {
+           return argument.isTensor() && argument.toTensor().defined() &&
+                  argument.toTensor().numel() == 1;
+         });
+}
+
 at::Tensor WrappedNumber(const c10::Scalar& value) {
   at::Tensor tensor = at::detail::scalar_tensor_static(value, value.type(), at::kCPU);
   tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
@@ -133,7 +143,7 @@ std::unique_ptr<KeptCall> KeptCall::Keep(const Part& part,
   if (other && arguments[*other].isScalar()) {
     arguments[*other] = WrappedNumber(arguments[*other].toScalar());
   }
-  if (!NumbersFit(arguments, common)) return nullptr;
+  if (!NumbersFit(arguments, common) || ChangesItsLoop(arguments, common)) return nullptr;
   const at::Tensor out = part.is_matrix ? result.view({-1, result.size(-1)}) : result;
   kept->kernel_ = KeepKernel(part.op, std::move(arguments), out);
   return kept->kernel_ == nullptr ? nullptr : std::move(kept);

@@ -56,7 +56,9 @@ std::vector<at::Tensor> Plan::Run(const ir::Graph& graph, std::span<const Leaf> 
     for (Memory& memory : memories_) memory.held.reset();
   });
   std::vector<at::Tensor> placed(roots_.size());
+  has_written_ = false;
   for (Step& step : steps_) {
+    if (&step == first_write_) has_written_ = true;
     const ir::Node& node = *graph.nodes[step.node];
     for (const uint32_t i : step.roots) {
       const Trace::Value& value = roots_[i].value;

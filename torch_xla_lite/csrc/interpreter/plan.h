@@ -54,8 +54,12 @@ class Plan {
 
   // The roots of the graph. Each is dense and has its memory for itself, which may be that of a
   // leaf that is overwritten. Raises what calls raise, or aten::UnexpectedResults where they do
-  // something else than they did; then nothing has changed.
+  // something else than they did; then nothing has changed, unless has_written().
   std::vector<at::Tensor> Run(const ir::Graph& graph, std::span<const Leaf> leaves, RunCall call);
+
+  // Whether the last run has begun to write to leaves. Nothing after that is known to fail; if it
+  // does, the graph cannot be computed any more.
+  bool has_written() const { return has_written_; }
 
  private:
   friend class PlanMaker;
@@ -85,7 +89,9 @@ class Plan {
   std::vector<Memory> memories_;
   std::vector<Step> steps_;
   std::vector<Root> roots_;
-  std::vector<bool> overwritten_;  // Of the leaves.
+  std::vector<bool> overwritten_;      // Of the leaves.
+  const Step* first_write_ = nullptr;  // To a leaf.
+  bool has_written_ = false;
   size_t arena_bytes_ = 0;
   void* arena_ = nullptr;
   // The block of a plan that needs little; others take one for each run.

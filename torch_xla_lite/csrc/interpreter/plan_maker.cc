@@ -301,6 +301,7 @@ class PlanMaker {
         if (memory.kind == Kind::kCall && first != step) std::prev(step)->releases.push_back(dead);
       }
     }
+    plan_->first_write_ = first_write;
     plan_->SetArena(arena.size());
   }
 

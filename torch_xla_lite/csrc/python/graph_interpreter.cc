@@ -187,8 +187,9 @@ std::optional<std::vector<at::Tensor>> GraphInterpreter::RunPlan(KeptPlan& kept,
     ++runtime::Runtime::Get().counters().planned;
     return roots;
   } catch (const std::exception& error) {
-    if (IsTransient(error)) throw;
+    if (IsTransient(error) || kept.plan->has_written()) throw;
   } catch (const runtime::StepFailure&) {
+    if (kept.plan->has_written()) throw;
   }
   // The calls of ATen say what is wrong.
   kept.plan.reset();
