@@ -189,7 +189,6 @@ def test_numbers_may_vary():
     assert planned() == 3
 
 
-# torch's kernel takes such an operand out of the loop that it is given.
 def test_a_leaf_is_overwritten_only_if_what_follows_runs_again():
     x, number = matrix().cpu().bfloat16(), torch.tensor(4.5, dtype=torch.bfloat16)
     check(lambda: bits(x.jax().reciprocal() * number.jax()))

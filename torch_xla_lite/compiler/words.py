@@ -1,7 +1,9 @@
 """Reads the arguments of a recorded call from its words (csrc/ops/words.h).
 
-Decoder("aten::sum.dim_IntList", words, operands, scalars).args     # [an operand, [1], False]
-constants("aten::sum.dim_IntList", words)     # {"self": "a tensor", "dim": [1], ...}
+    Decoder("aten::sum.dim_IntList", words, operands, scalars).args     # [an operand, [1], False]
+    constants("aten::sum.dim_IntList", words)     # {"self": "a tensor", "dim": [1], ...}
+
+A write through a view has the words of the view's call.
 """
 
 from __future__ import annotations

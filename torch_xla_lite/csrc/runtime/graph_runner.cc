@@ -33,9 +33,7 @@ std::vector<ir::Ref<ir::Buffer>> GraphRunner::Run(ir::Graph* graph, FoundGraph f
     if (known) graph->set_structure(known->structure);
     const auto decision = may_interpret ? Decide(*graph, executor) : Tiering::Decision::kCompile;
     if (decision == Tiering::Decision::kLoad) executable = executor.Load(*graph);
-    const bool compiles =
-        decision == Tiering::Decision::kCompile || decision == Tiering::Decision::kCompileNow;
-    if (!executable && !compiles) {
+    if (!executable && decision != Tiering::Decision::kCompile) {
       if (auto results = Interpret(*graph, executor, known)) return *std::move(results);
     }
     if (!executable) executable = executor.Compile(*graph);
@@ -84,6 +82,7 @@ Tiering::Decision GraphRunner::Decide(const ir::Graph& graph, Executor& executor
   const Decision decision = tiering_.Decide(graph, [&](const ir::Description& description) {
     return executor.ExtraCosts(description, cache_);
   });
+  if (decision == Decision::kCompileNow) return Decision::kCompile;
   if (decision != Decision::kCompile || compile_when_ != CompileWhen::kBackground) return decision;
   compilations_.emplace(graph.key, Started{ir::KeptKey(graph.key), executor.StartCompile(graph)});
   return Decision::kInterpret;
