@@ -3,59 +3,52 @@
 import shlex
 from collections.abc import Sequence
 
-from scripts.repos import git, inspect, journal, move, obstacles, submodules
-from scripts.repos.model import Action, Repo, Settings, Status
-from scripts.repos.run import Run, guarded
+from scripts.repos import git, journal, move, obstacles, submodules
+from scripts.repos.model import Action, Repo, Run, Status
+from scripts.repos.run import guarded
 from scripts.repos.survey import relation
 
 
 def apply_all(plans: Sequence[Repo], run: Run) -> list[Repo]:
-    # With their submodules, too, no more than `jobs` move at once.
-    moving = sum(repo.status is Status.PLANNED for repo in plans)
-    per_repository = run.settings._replace(jobs=max(1, run.settings.jobs // max(1, moving)))
-    return run.each(lambda repo: _apply(repo, run, per_repository), plans)
+    """One after the other: submodules of one repository already move several at once."""
+    return [guarded(lambda repo: _apply(repo, run), repo) for repo in plans]
 
 
-def _apply(repo: Repo, run: Run, per_repository: Settings) -> Repo:
-    if run.options.acting and repo.status is Status.PLANNED:
-        with journal.hold(repo.path):
-            repo = guarded(lambda one: _update(one, run, per_repository), repo)
-    elif run.options.online and repo.action in (Action.REBASE, Action.MERGE):
-        with journal.hold(repo.path):
-            # A conflict is found in a temporary worktree, and no ref moves.
-            repo = guarded(lambda one: move.integrate(one)._replace(new=one.new), repo)
-    run.finish(repo)
-    return repo
+def _apply(repo: Repo, run: Run) -> Repo:
+    if repo.status is not Status.PLANNED or not run.online:
+        return repo
+    with journal.hold(repo.path):
+        if run.acting:
+            return _update(repo, run)
+        # A conflict is found in a temporary worktree, and no ref moves.
+        return move.integrate(repo) if repo.action in (Action.REBASE, Action.MERGE) else repo
 
 
-def move_branch(repo: Repo, record: journal.Record, change: journal.Change) -> list[str]:
+def move_branch(repo: Repo, run: Run, change: journal.Change) -> list[str]:
     """Records and makes a move of the branch that is checked out, with HEAD, index and files."""
     if (git.commit(repo.path, "HEAD"), git.branch(repo.path)) != (change.old, repo.branch):
         raise git.Problem("a new commit or another branch was checked out meanwhile")
-    record.add(change)
-    return submodules.move_head(repo.path, record, change.old, change.new, repo.branch or "")
+    journal.save(repo.path, run.name, change)
+    try:
+        return submodules.move_head(repo.path, run, change.old, change.new, repo.branch or "")
+    except git.Problem:
+        if git.commit(repo.path, "HEAD") == change.old:
+            journal.forget(repo.path, run.name)
+        raise
 
 
-def _update(repo: Repo, run: Run, per_repository: Settings) -> Repo:
+def _update(repo: Repo, run: Run) -> Repo:
     """Moves one repository to its target; raises Ended and git.Problem."""
-    record = run.record(repo)
     if repo.action in (Action.REBASE, Action.MERGE):
         repo = move.integrate(repo)
     if repo.action is not Action.NOTHING:
         # Again, because other repositories may have been fetched for long since the plan was made.
         obstacles.check(repo, repo.new or "")
         change = journal.Change(f"refs/heads/{repo.branch}", repo.head or "", repo.new or "")
-        repo = repo.noting(*move_branch(repo, record, change))
-    if repo.move_default:
-        name = repo.default_branch or ""
-        if name in inspect.refs(repo).elsewhere:
-            raise git.Problem(f"{name} was checked out meanwhile")
-        moved = journal.Change(f"refs/heads/{name}", repo.branches[name], repo.target or "")
-        record.add(moved)
-        git.update_refs(repo.path, [moved.line()])
+        repo = repo.noting(*move_branch(repo, run, change))
     if repo.target is not None:
         repo = repo._replace(left=relation(repo, repo.new or repo.head or ""))
-    problems = submodules.follow(repo.path, record, per_repository)
+    problems = submodules.follow_all(repo, run)
     if problems:
         # `git submodule update` would overwrite files, and not finish a clone that ended half-way.
         again = shlex.join(("scripts/update_repos.py", repo.name))

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from scripts.repos import apply, find, git, journal, report, table, undo
-from scripts.repos.model import Options, Repo, Status, UsageError
-from scripts.repos.run import Run
+from scripts.repos.model import Repo, Run, Status, UsageError
 from scripts.repos.survey import make_plan
 
 _ABOUT = """\
@@ -101,9 +100,8 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
             about = f"{name} feature branches, too; a conflict changes nothing and is listed"
             where(f"--{name}", dest="integrate", action="store_const", const=name, help=about)
         add("--pinned", action="store_true", help="update to what others pin, no further")
-        add("-j", "--jobs", type=int, metavar="N", help="repositories worked on at once (8)")
-        add("--timeout", type=int, metavar="S", help="seconds a server may be silent (60)")
-        add("--retries", type=int, metavar="N", help="how often a failed call is tried again (2)")
+        about = "repositories worked on at once (8)"
+        add("-j", "--jobs", type=_count, metavar="N", default=8, help=about)
     add("--json", action="store_true", help="print JSON, for other programs")
     add("--config", type=Path, metavar="FILE", help="the user's table")
     add("--project", type=Path, metavar="DIR", help="search around this checkout instead of ours")
@@ -112,6 +110,12 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
     reads = {"update": "dry_run", "undo": "list", "status": "command"}[command]
     parsed.only_reads = bool(getattr(parsed, reads))
     return parsed
+
+
+def _count(word: str) -> int:
+    if not (word.isdecimal() and 0 < int(word) < 1e6):
+        raise argparse.ArgumentTypeError(f"{word} must be a number ≥ 1")
+    return int(word)
 
 
 def _check_git() -> None:
@@ -143,7 +147,7 @@ def _finish_on_interrupt() -> None:
     """The first Ctrl-C finishes the current step; the second ends at once."""
 
     def stop(number: int, _: object) -> None:
-        git.STOP.set()
+        git.stop()
         signal.signal(number, signal.SIG_DFL)
         os.write(2, b"stopping after the current step ...\n")
 
@@ -156,79 +160,73 @@ class _Call:
 
     def __init__(self, parsed: argparse.Namespace, root: Path):
         self.parsed = parsed
-        given = {name: getattr(parsed, name, None) for name in ("jobs", "timeout", "retries")}
-        given = {name: value for name, value in given.items() if value is not None}
-        self.tables = table.read(parsed.config, os.environ, given)
-        self.names = table.select(self.tables, parsed.names, parsed.base_repo, parsed.all)
-        self.project = Path(os.path.realpath(parsed.project or root))
-        self.output = report.Output(parsed.json, self.project.parent)
+        tables = table.read(parsed.config, os.environ)
+        names = table.select(tables, parsed.names, parsed.base_repo, parsed.all)
+        project = Path(os.path.realpath(parsed.project or root))
+        self.output = report.Output(parsed.json, project.parent)
+        self.entries = tables.entries
+        found = find.find(self.entries.values(), project, names)
+        self.found = [repo for repo in found.values() if repo.found]
+        self.repos = [found[name] for name in names]
+        places = {repo.name: repo.path for repo in self.found}
+        self.run = Run(journal.new_run(), places=places)
 
     def update(self) -> int:
         parsed, say = self.parsed, self.output.say
-        online, acting = not parsed.dry_run, not (parsed.dry_run or parsed.plan)
-        options = Options(online, acting, parsed.integrate, parsed.pinned)
-        repos, run = self._begin(options)
-        plans = make_plan(repos, run, self.tables.entries)
+        fields = ("integrate", "pinned", "jobs")
+        run = self.run._replace(**{name: getattr(parsed, name) for name in fields})
+        run = run._replace(online=not parsed.dry_run, acting=not (parsed.dry_run or parsed.plan))
+        plans = make_plan(self.repos, run, self.entries)
         is_work = any(repo.status is Status.PLANNED for repo in plans)
-        if is_work and acting:
+        if is_work and run.acting:
             self.output.repositories("Plan", "what will be done", plans, details=False)
         done = apply.apply_all(plans, run)
-        if not acting:
-            self.output.repositories("Plan", "what would be done", done)
-            code = self._end(done)
-            if code == 0 and not is_work:
-                asked = "As of the last fetch there is nothing to do; no server was asked."
-                say("All is current." if online else f"{asked} --plan asks.")
-            return code
-        moved = run.moved and any(r.new != r.head or r.status is Status.UPDATED for r in done)
+        has_moved = run.acting and any(repo.new != repo.head for repo in done)
         commands = self._rebuild(done)
-        self.output.repositories("Result", "what was done", done)
-        code = self._end(done, run.name if moved else None, commands)
-        if moved:
+        if run.acting:
+            self.output.repositories("Result", "what was done", done)
+        else:
+            self.output.repositories("Plan", "what would be done", done)
+        code = self._end(done, run.name if has_moved else None, commands)
+        if has_moved:
             say(f"To undo all of it:  scripts/update_repos.py undo {run.name}")
         if commands:
             say("Next, inside the development container:")
             for command in commands:
                 say(f"  {command}")
-        elif code == 0:
-            is_behind = any(repo.status is Status.KEPT and repo.relation.behind for repo in done)
-            say(f"{'' if is_behind else 'All is current. '}There is nothing to rebuild.")
+        elif code == 0 and not run.online:
+            say("No server was asked; --plan asks.")
+        elif code == 0 and not is_work:
+            say("There is nothing to do.")
         return code
 
     def status(self) -> int:
-        listed = make_plan(*self._begin(Options(online=False, acting=False)), {})
+        listed = make_plan(self.repos, self.run._replace(online=False, acting=False), {})
         # It only tells: nothing that it finds is an error.
         listed = [repo._replace(files=(), remedy=(), code=0) for repo in listed]
         self.output.repositories("Status", "as of the last fetch", listed)
         return self._end(listed)
 
     def undo(self) -> int:
-        found = find.find(self.tables.entries.values(), self.project, ())
-        runs = undo.recorded(found.values())
+        runs = undo.recorded(self.found)
         if self.parsed.list:
-            self.output.runs([entry for run in reversed(runs) for entry in runs[run]])
+            self.output.runs(runs)
             return 0
-        run = self.parsed.run or undo.latest(runs)
+        run = self.parsed.run or max((run for run in runs if not journal.is_undo(run)), default="")
         if run not in runs:
             problem = f"There is no run {run or 'to undo'}."
             raise UsageError(f"{problem}\nSee:  scripts/update_repos.py undo --list")
-        own = journal.new_run()
+        own = self.run._replace(name=journal.new_run(is_undo=True), undoes=run)
         # What depends on others goes back first.
-        done = [undo.undo(entry, own, self.tables.settings) for entry in reversed(runs[run])]
+        done = [undo.undo(repo, own) for repo in reversed(self.found)]
+        done = [repo for repo in done if repo.status]
         self.output.repositories(f"Undo {run}", "what was done", done)
         return self._end(done, run)
-
-    def _begin(self, options: Options) -> tuple[list[Repo], Run]:
-        """The records of repositories, and the run."""
-        entries = self.tables.entries
-        found = find.find(entries.values(), self.project, self.names)
-        run = Run(self.tables.settings, options, found.values())
-        return [found[name] for name in self.names], run
 
     def _rebuild(self, repos: Iterable[Repo]) -> list[str]:
         """Commands that rebuild what was updated, and what depends on it."""
         new = {repo.name for repo in repos if repo.status is Status.UPDATED}
-        stale = table.with_dependents(new, self.tables.entries.values())
+        stale = table.with_dependents(new, self.entries.values())
         return [
             f"cd {shlex.quote(str(repo.path))} && {repo.entry.rebuild}"
             for repo in repos

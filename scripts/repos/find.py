@@ -2,11 +2,9 @@
 
 In this order: where the table says (`path`); at the usual places (`folders`) around this project,
 nearest first; by the address of a remote, in the folders around this project. A checkout at a usual
-place without a remote that is the upstream is taken only when no other is found, and is named when
-another one is taken.
+place without a remote that is the upstream is taken only when no other is found.
 """
 
-import functools
 import os
 import shlex
 from collections.abc import Collection, Iterable, Iterator
@@ -42,15 +40,11 @@ def _find(entry: Entry, project: Path, wanted: bool) -> Repo:
     around = [folder for folder in project.parents[:_LEVELS] if folder != folder.parent]
     places = [Path(os.path.realpath(folder / name)) for folder in around for name in entry.folders]
     usual = [path for path in dict.fromkeys(places) if git.is_repository(path)]
-    others: dict[Path, str] = {}
     for one in [*usual, *(_repositories_in(around) if entry.upstream else ())]:
         if _has_upstream(one, entry):
-            found = "usual place" if one in usual else "by its remote"
-            return repo._replace(path=one, found=found).noting(*others.values())
-        if one in usual:
-            others[one] = f"{one} is at a usual place too, but no remote of it is the upstream"
-    if others:
-        return repo._replace(path=next(iter(others)), found="usual place, with other remotes")
+            return repo._replace(path=one, found="usual place" if one in usual else "by its remote")
+    if usual:
+        return repo._replace(path=usual[0], found="usual place, with other remotes")
     return _missing(repo)
 
 
@@ -79,8 +73,5 @@ def _repositories_in(around: Iterable[Path]) -> Iterator[Path]:
 def _has_upstream(path: Path, entry: Entry) -> bool:
     """Whether a remote is the upstream or the fork; true when the table names no upstream."""
     wanted = (*entry.upstream, *filter(None, [entry.fork]))
-    called = remotes.addresses(_config(path)).values() if entry.upstream else ()
+    called = remotes.addresses(path).values() if entry.upstream else ()
     return not entry.upstream or any(remotes.same(url, *wanted, folder=str(path)) for url in called)
-
-
-_config = functools.cache(git.config)

@@ -17,16 +17,15 @@ import signal
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 OLDEST = (2, 30)
 
-Config = list[tuple[str, str]]  # Keys and values.
-
 # Set by the first Ctrl-C: the current step is finished, and no other is begun.
 STOP = threading.Event()
+_stoppables: set["subprocess.Popen[bytes]"] = set()
 
 _SETTINGS = """
     advice.detachedHead=false color.ui=false core.quotePath=false fetch.prune=false
@@ -101,17 +100,6 @@ class GitError(Problem):
         self.result = result
 
 
-class DiskFull(GitError):
-    """A call of git failed because the disk is full."""
-
-
-def error(folder: Path, arguments: tuple[str, ...], result: Result) -> GitError:
-    """What to raise for a call that failed; git does not always report that the disk is full."""
-    is_named = re.search("(?m)^(?!remote:).*(No space left|quota exceeded)", result.err)
-    is_full = is_named or shutil.disk_usage(folder).free < 2**20
-    return (DiskFull if is_full else GitError)(folder, arguments, result)
-
-
 def run(
     folder: Path,
     *arguments: str,
@@ -137,30 +125,37 @@ def run(
             # program can wait for a passphrase.
             start_new_session=True,
         )
-        if may_stop:
-            _wait_or_stop(process)
-        process.communicate(os.fsencode(text) if text else None)
+        with _stoppable(process) if may_stop else contextlib.nullcontext():
+            process.communicate(os.fsencode(text) if text else None)
         out.seek(0), err.seek(0)
         return Result(process.returncode, os.fsdecode(out.read()), os.fsdecode(err.read()))
 
 
-def _wait_or_stop(process: "subprocess.Popen[bytes]") -> None:
-    """Waits for git; ends it with its helpers, by SIGTERM first, so that it removes its files."""
-    numbers = iter((signal.SIGTERM, signal.SIGKILL))
-    while True:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(2 if STOP.is_set() else 0.2)
-            return
-        if STOP.is_set():
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, next(numbers, signal.SIGKILL))
+@contextlib.contextmanager
+def _stoppable(process: "subprocess.Popen[bytes]") -> Iterator[None]:
+    """While this lasts, `stop` ends the process and its helpers."""
+    _stoppables.add(process)
+    if STOP.is_set():
+        stop()
+    try:
+        yield
+    finally:
+        _stoppables.discard(process)
+
+
+def stop() -> None:
+    """Ends calls of servers; by SIGTERM, so that git removes its files. Others are finished."""
+    STOP.set()
+    for process in [*_stoppables]:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
 
 
 def ask(folder: Path, *arguments: str, text: str = "") -> str:
     """Output of a call, without the line break at its end; raises GitError when it fails."""
     result = run(folder, *arguments, text=text)
     if result.code != 0:
-        raise error(folder, arguments, result)
+        raise GitError(folder, arguments, result)
     return result.out.removesuffix("\n")
 
 
@@ -194,18 +189,9 @@ def version() -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"\d+", output)[:3]))
 
 
-def config(folder: Path, *where: str) -> Config:
-    """All settings that hold in a repository, or somewhere else, in git's order."""
-    listed = run(folder, "config", *where, "--list", "-z").out.split("\0")[:-1]
-    pairs = [entry.partition("\n") for entry in listed]
-    # A key without value is true.
-    return [(key, value if separator else "true") for key, separator, value in pairs]
-
-
-def subsections(config: Config, section: str, key: str) -> list[tuple[str, str]]:
-    """The names and values of all settings `section.NAME.key`."""
-    found = [(re.fullmatch(rf"(?s){section}\.(.*)\.{key}", name), value) for name, value in config]
-    return [(match[1], value) for match, value in found if match]
+def setting(folder: Path, key: str, *where: str) -> str:
+    """A setting that holds in a repository, or somewhere else; empty when there is none."""
+    return run(folder, "config", *where, "--get", key).out.removesuffix("\n")
 
 
 def is_checkout(path: Path) -> bool:

@@ -2,14 +2,11 @@
 
 import os
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from scripts.repos import git, journal
 from scripts.repos.model import Ended, LocalWork, Repo
-
-# The problem of a submodule that holds files that git does not know, and no other local work.
-UNTRACKED = "has untracked files"
 
 # Files of the git folder that tell what is in progress.
 _IN_PROGRESS = {
@@ -21,82 +18,50 @@ _IN_PROGRESS = {
     "BISECT_LOG": "bisect",
     "sequencer": "cherry-pick or revert",
 }
-_LOCKS = ("index.lock", "HEAD.lock", "shallow.lock", "packed-refs.lock", "config.lock")
 
 
 def folder(repo: Repo) -> Repo:
-    """Raises Ended for a bare repository, and for a submodule, whose commit another one decides."""
-    path = repo.path
-    result = git.run(path, "rev-parse", "--show-toplevel", "--show-superproject-working-tree")
-    if "must be run in a work tree" in result.err:
-        remedy = "set `path` in the table to one of its worktrees"
-        raise Ended(repo.skipped("a bare repository, without files to update", remedy))
+    """Raises Ended where git has no checkout, and for a submodule, whose commit another decides."""
+    words = ("rev-parse", "--show-toplevel", "--show-superproject-working-tree")
+    result = git.run(repo.path, *words)
+    outer = result.out.removeprefix(f"{repo.path}\n").removesuffix("\n")
     if result.code != 0:
-        reason = f"git does not accept it as a repository: {result.message}"
-        raise Ended(repo.skipped(reason, repo.command("status")))
-    outer = result.out.removeprefix(f"{path}\n").removesuffix("\n")
-    if not result.out.startswith(f"{path}\n"):
-        command = repo.command("config", "core.worktree")
-        raise Ended(repo.skipped(f"its files are in {outer}", command))
-    if outer:
-        remedy = git.shell_command(outer, "submodule", "update", str(path))
-        raise Ended(repo.skipped(f"a submodule of {outer}, which decides its commit", remedy))
-    return repo
-
-
-def refs(repo: Repo) -> Repo:
-    """Adds local branches, where they are checked out, and the upstream's default branch."""
-    remote, default = f"refs/remotes/{repo.official}/", repo.entry.branch
-    # Names of branches may hold what Python takes for a line end, and paths real line ends.
-    form = "--format=%(refname)%00%(symref)%00%(objectname)%00%(worktreepath)%00"
-    listed = git.ask(repo.path, "for-each-ref", form, "refs/heads", f"{remote}HEAD")
-    branches: dict[str, str] = {}
-    elsewhere: dict[str, str] = {}
-    for entry in f"{listed}\n".split("\0\n")[:-1]:
-        name, symref, commit, worktree = entry.split("\0")
-        branch = name.removeprefix("refs/heads/")
-        if branch == name:
-            default = default or symref.removeprefix(remote) or None
-        elif not symref:
-            # Another name of a branch does not move: the branch may be checked out.
-            branches[branch] = commit
-            elsewhere |= {branch: worktree} if worktree else {}
-    common = git.common_dir(repo.path)
-    # A branch that another worktree rebases is not checked out there, but moves at the end.
-    for tree in (common, *common.glob("worktrees/*")):
-        link = tree / "gitdir"
-        place = (Path(git.line(link)) if link.is_file() else common).parent
-        for file in tree.glob("rebase-*/head-name"):
-            elsewhere.setdefault(git.line(file).removeprefix("refs/heads/"), str(place))
-    return repo._replace(branches=branches, elsewhere=elsewhere, default_branch=default)
+        reason = f"git does not accept it as a checkout: {result.message}"
+    elif not result.out.startswith(f"{repo.path}\n"):
+        reason = f"its files are in {outer}"
+    elif outer:
+        reason = f"a submodule of {outer}, which decides its commit"
+    else:
+        return repo
+    raise Ended(repo.skipped(reason, repo.command("status")))
 
 
 def work(repo: Repo, others: Collection[Path]) -> Repo:
-    """Adds refs, HEAD and local work; raises Ended where nothing can be updated.
+    """Adds HEAD, the upstream's default branch and local work; raises Ended without a commit.
 
     `others`: the checkouts of this run, which do not count as untracked files.
     """
-    repo, path = refs(repo), repo.path
-    try:
-        head, branch, local = checkout(path)
-    except git.GitError as error:
-        repo = repo._replace(head=git.commit(path, "HEAD"), branch=git.branch(path))
-        reason = f"git cannot compare its files: {error.result.message}"
-        raise Ended(repo.skipped(reason, repo.command("status"))) from None
+    path, remote = repo.path, f"refs/remotes/{repo.official}/"
+    # One call of git. The names of symbolic refs have no line breaks.
+    words = ("--format=%(symref) %(objectname)", f"{remote}HEAD", journal.refs_of(path, "left"))
+    listed = [line.split(" ") for line in git.ask(path, "for-each-ref", *words).split("\n") if line]
+    before = [commit for symref, commit in listed if not symref]
+    default = next((symref.removeprefix(remote) for symref, _ in listed if symref), None)
+    head, branch, local = checkout(path, before)
     untracked = [name for name in local.untracked if path / name not in others]
-    local = local._replace(untracked=untracked)
-    # What git says of this checkout itself is not its folder where the git folder is elsewhere.
-    elsewhere = {name: place for name, place in repo.elsewhere.items() if name != branch}
-    repo = repo._replace(head=head, branch=branch, local=local)
-    repo = repo._replace(elsewhere=elsewhere, pending=waiting(path))
+    repo = repo._replace(head=head, branch=branch, local=local._replace(untracked=untracked))
     if head is None:
         raise Ended(repo.skipped("no commit on the current branch", repo.command("status")))
-    return repo
+    pending = bool(before and behind(path, before))
+    default = repo.entry.branch or default
+    return repo._replace(before=before, pending=pending, default_branch=default)
 
 
-def checkout(path: Path) -> tuple[str | None, str | None, LocalWork]:
-    """HEAD, branch and local work of a repository or submodule, as git's status knows them."""
-    pending = journal.pending(path)
+def checkout(path: Path, before: Sequence[str] = ()) -> tuple[str | None, str | None, LocalWork]:
+    """HEAD, branch and local work of a repository or submodule, as git's status knows them.
+
+    Submodules that are only where one of the commits `before` has them are no local work.
+    """
     # git would count commit by commit how far HEAD is from its upstream.
     words = ("status", "--porcelain=v2", "--branch", "--no-ahead-behind", "-z", "--no-renames")
     which = ("--untracked-files=normal", "--ignored=no", "--ignore-submodules=none")
@@ -104,23 +69,22 @@ def checkout(path: Path) -> tuple[str | None, str | None, LocalWork]:
     about = dict(entry[2:].split(" ", 1) for entry in listed if entry[0] == "#")
     head = None if about["branch.oid"] == "(initial)" else about["branch.oid"]
     branch = None if about["branch.head"] == "(detached)" else about["branch.head"]
-    staged, unstaged, submodules = [], [], []
-    for entry in listed:
-        if entry[0] == "1":
-            _, letters, flags, _, mode, *_, name = entry.split(" ", 8)
-            if letters[0] != ".":
-                staged.append(name)
-            # A repository in the place of a file is a change of the file.
-            if flags[0] == "S" and flags != "S..." and mode == "160000":
-                submodules.append((name, _submodule_problem(path / name, flags, pending.get(name))))
-            elif letters[1] != ".":
-                unstaged.append(name)
-    local = unfinished(path)._replace(
-        staged=staged,
-        unstaged=unstaged,
+    changed, submodules = [], {}
+    for entry in (entry for entry in listed if entry[0] == "1"):
+        _, letters, flags, _, mode, *_, name = entry.split(" ", 8)
+        # A repository in the place of a file is a change of the file.
+        is_inside = flags[0] == "S" and flags != "S..." and mode == "160000"
+        if is_inside:
+            olds = [git.run(path, "rev-parse", f"{old}:{name}").out.strip() for old in before]
+            submodules[name] = _submodule_problem(path / name, flags, olds)
+        if letters[0] != "." or not is_inside:
+            changed.append(name)
+    local = LocalWork(
+        changed=changed,
         conflicted=[entry.split(" ", 10)[10] for entry in listed if entry[0] == "u"],
         untracked=[entry[2:] for entry in listed if entry[0] == "?"],
-        submodules={name: problem for name, problem in submodules if problem},
+        submodules={name: problem for name, problem in submodules.items() if problem},
+        in_progress=in_progress(path),
     )
     return head, branch, local
 
@@ -132,34 +96,23 @@ def hidden(path: Path) -> list[str]:
     """
     listed = [entry.partition(" ") for entry in git.names(path, "ls-files", "-v", "-z")]
     flagged = [name for flag, _, name in listed if flag.islower() or flag == "S"]
-    if dict(git.config(path)).get("core.sparsecheckout") != "true":
+    if git.setting(path, "core.sparseCheckout", "--type=bool") != "true":
         return flagged
     return [name for name in flagged if os.path.lexists(path / name)]
 
 
-def unfinished(path: Path) -> LocalWork:
-    """Operations in progress, and lock files; read from the git folders alone."""
+def in_progress(path: Path) -> list[str]:
+    """Operations in progress."""
     git_dir = git.git_dir(path)
-    words = [word for name, word in _IN_PROGRESS.items() if (git_dir / name).exists()]
-    places = dict.fromkeys((git_dir, git.common_dir(path)))
-    locks = [place / name for name in _LOCKS for place in places if (place / name).exists()]
-    return LocalWork(
-        in_progress=tuple(dict.fromkeys(words)),
-        locked=tuple(os.path.relpath(lock, git_dir) for lock in locks),
-    )
+    return [word for name, word in _IN_PROGRESS.items() if (git_dir / name).exists()]
 
 
-def _submodule_problem(place: Path, flags: str, left_at: str | None) -> str:
-    """The problem of a submodule, from the four letters of git's status.
-
-    There is none when it, or one in it, is only where an earlier run left it.
-    """
+def _submodule_problem(place: Path, flags: str, before: Sequence[str]) -> str:
+    """The problem of a submodule, from the four letters of git's status."""
     words = []
-    if flags[2] == "M" and checkout(place)[2]._replace(untracked=()).describe():
+    if flags[2] == "M" and checkout(place, before)[2]._replace(untracked=()).describe():
         words.append("has changes")
-    if flags[3] == "U":
-        words.append(UNTRACKED)
-    if flags[1] == "C" and (left_at is None or git.commit(place, "HEAD") != left_at):
+    if flags[1] == "C" and git.commit(place, "HEAD") not in before:
         words.append("is at another commit than recorded")
     return " and ".join(words)
 
@@ -169,8 +122,7 @@ def recorded(path: Path, commit: str = "HEAD") -> dict[str, tuple[str, str]]:
 
     Those that git would not accept are left out, wherever submodules are read.
     """
-    names = {value: name for name, value in modules(path, commit, "path").items()}
-    names = {place: name for place, name in names.items() if _is_safe(path, place, name)}
+    names = {p: name for name, p in _declared(path, commit) if _is_safe(path, p, name)}
     if not names:
         return {}
     found = {}
@@ -183,8 +135,15 @@ def recorded(path: Path, commit: str = "HEAD") -> dict[str, tuple[str, str]]:
 
 def unsafe(path: Path, commit: str) -> list[str]:
     """Names of the submodules of a commit that git would not accept."""
-    listed = modules(path, commit, "path").items()
-    return [name for name, place in listed if not _is_safe(path, place, name)]
+    return [name for name, p in _declared(path, commit) if not _is_safe(path, p, name)]
+
+
+def _declared(path: Path, commit: str) -> list[tuple[str, str]]:
+    """Names and paths of the submodules in the .gitmodules of a commit."""
+    words = (f"--blob={commit}:.gitmodules", "-z", "--get-regexp", r"^submodule\..*\.path$")
+    listed = git.run(path, "config", *words).out.split("\0")[:-1]
+    pairs = [entry.partition("\n") for entry in listed]
+    return [(key[len("submodule.") : -len(".path")], place) for key, _, place in pairs]
 
 
 def _is_safe(path: Path, place: str, name: str) -> bool:
@@ -200,36 +159,34 @@ def _is_safe(path: Path, place: str, name: str) -> bool:
     return not any((path / folder).is_symlink() for folder in way)
 
 
-def modules(path: Path, commit: str, key: str) -> dict[str, str]:
-    """The values of a key in the .gitmodules of a commit, by name of the submodule."""
-    config = git.config(path, "--blob", f"{commit}:.gitmodules")
-    return dict(git.subsections(config, "submodule", key))
+def behind(path: Path, before: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Submodules that have to follow a HEAD that was at one of these commits, and did not.
 
-
-def waiting(path: Path, more: Mapping[str, str | None] = {}) -> dict[str, str | None]:
-    """The submodules that a run left behind, or `more`, and that are still where it left them.
-
-    By path, with the commit that each was left at: None for one that has to be cloned.
+    By path, with the commits that these recorded: none for one that has to be cloned. All are new
+    where no commit is given. What a person moved elsewhere is not among them.
     """
-    found: dict[str, str | None] = {}
-    pending = {**journal.pending(path), **more}
-    records = recorded(path) if pending else {}
-    for name in pending.keys() & records.keys():
-        place, old = path / name, pending[name]
-        if old is None:
-            waits = not _is_cloned(place)
-        else:
-            now = git.commit(place, "HEAD") if git.is_checkout(place) else None
-            waits = now == old != records[name][1] or bool(waiting(place))
-        found |= {name: old} if waits else {}
+    olds = [recorded(path, old) for old in before if git.commit(path, old)]
+    if before and not olds:
+        return {}
+    # Where the user left out some, new ones are not wanted either.
+    left_out = any(not git.is_checkout(path / place) for old in olds for place in old)
+    found: dict[str, tuple[str, ...]] = {}
+    for place, (_, commit) in recorded(path).items():
+        is_new = not olds or any(place not in old for old in olds)
+        known = tuple({old[place][1] for old in olds if place in old} - {commit})
+        if is_new and not left_out and not is_cloned(path / place):
+            found[place] = ()
+        elif (is_new or known) and git.is_checkout(path / place):
+            now = git.commit(path / place, "HEAD")
+            if now in known or (now == commit and behind(path / place, known)):
+                found[place] = known
     return found
 
 
-def _is_cloned(place: Path) -> bool:
-    """Whether a submodule and those in it were cloned and checked out."""
+def is_cloned(place: Path) -> bool:
+    """Whether a submodule was checked out."""
     # git writes the index last: a clone that ended half-way has none.
-    is_checked_out = git.is_checkout(place) and (git.git_dir(place) / "index").exists()
-    return is_checked_out and all(_is_cloned(place / name) for name in recorded(place))
+    return git.is_checkout(place) and (git.git_dir(place) / "index").exists()
 
 
 def removable(path: Path, old: str, new: str) -> list[str]:

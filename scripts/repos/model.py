@@ -12,16 +12,6 @@ class UsageError(Exception):
     """The tool was called in a way that it cannot serve: exit code 2."""
 
 
-class Settings(NamedTuple):
-    """Numbers of the table, see repositories.toml."""
-
-    timeout: int = 60
-    retries: int = 2
-    backoff: float = 1.0
-    jobs: int = 8
-    keep_runs: int = 20
-
-
 class Entry(NamedTuple):
     """One repository of the table, see repositories.toml."""
 
@@ -37,41 +27,42 @@ class Entry(NamedTuple):
     path: str = ""
     rebuild: str = ""
 
+    @property
+    def needs(self) -> list[str]:
+        """The repositories that come before this one."""
+        return [*self.depends, *self.pins]
 
-class Options(NamedTuple):
-    """What the user asked for, beside the repositories."""
 
+class Run(NamedTuple):
+    """One call of the tool: what the user asked for, beside the repositories."""
+
+    name: str
+    undoes: str = ""  # The run that this one undoes.
     online: bool = True  # Servers are called.
     acting: bool = True  # More than remote-tracking refs is changed.
     integrate: str | None = None  # "rebase" or "merge", for feature branches.
     pinned: bool = False
+    jobs: int = 8  # Repositories, or submodules of one, that are worked on at once.
+    places: Mapping[str, Path] = {}  # The folders of all repositories that are there.
 
 
 class LocalWork(NamedTuple):
     """What a checkout holds that is in no commit, or that is not finished."""
 
     # Paths; of an untracked folder the folder alone.
-    staged: Sequence[str] = ()
-    unstaged: Sequence[str] = ()
+    changed: Sequence[str] = ()  # Staged or not.
     conflicted: Sequence[str] = ()
     untracked: Sequence[str] = ()
     submodules: Mapping[str, str] = {}  # Paths and problems.
-    # Operations such as "rebase", and lock files relative to the git folder.
-    in_progress: Sequence[str] = ()
-    locked: Sequence[str] = ()
-
-    @property
-    def changed(self) -> list[str]:
-        """Paths of files that git knows."""
-        return [*self.staged, *self.unstaged, *self.conflicted]
+    in_progress: Sequence[str] = ()  # Operations such as "rebase".
 
     def describe(self) -> str:
         """All of it in one line; empty when there is nothing."""
         parts = [f"{name} in progress" for name in self.in_progress]
-        kinds = ("conflicted", "staged", "unstaged", "untracked")
+        kinds = ("conflicted", "changed", "untracked")
         parts += [f"{len(getattr(self, kind))} {kind}" for kind in kinds if getattr(self, kind)]
         parts += [f"submodule {path} {problem}" for path, problem in self.submodules.items()]
-        return ", ".join([*parts, *(f"{name} exists" for name in self.locked)])
+        return ", ".join(parts)
 
 
 class Relation(NamedTuple):
@@ -79,14 +70,13 @@ class Relation(NamedTuple):
 
     ahead: int = 0
     behind: int = 0
-    related: bool = True  # They have a common ancestor.
     rewritten: bool = False  # It has commits that the upstream had once and no longer has.
 
 
 class Action(Enum):
     """What is done with the checked-out branch, in words that the target follows."""
 
-    NOTHING = "nothing"
+    NOTHING = ""
     FAST_FORWARD = "fast-forward to"
     REBASE = "rebase onto"
     MERGE = "merge"
@@ -124,28 +114,22 @@ class Repo(NamedTuple):
     official: str | None = None  # The remote that is the upstream.
     head: str | None = None  # None on a branch without commits.
     branch: str | None = None  # None when HEAD is detached.
-    branches: Mapping[str, str] = {}  # Local branches and their commits.
-    elsewhere: Mapping[str, str] = {}  # Branches that other worktrees use, and where.
     # The upstream's default branch, its remote-tracking ref before this run, and its end.
     default_branch: str | None = None
     remembered: str | None = None
     tip: str | None = None
     local: LocalWork = LocalWork()
-    # Submodules that an earlier run had to move and did not, with the commits they had.
-    pending: Mapping[str, str | None] = {}
+    # The commits that HEAD had before runs that left submodules behind, and whether some still are.
+    before: Sequence[str] = ()
+    pending: bool = False
 
     # The plan for HEAD, and the commit to follow: the tip or a pin.
     action: Action = Action.NOTHING
     target: str | None = None
     target_name: str = ""
     pinned_by: str = ""
-    # How HEAD relates to the target, and the local default branch when it is not checked out.
+    # How HEAD relates to the target, and how it does after an update.
     relation: Relation = Relation()
-    default_relation: Relation = Relation()
-    own_commits: int = 0  # Commits of a detached HEAD that no branch or tag has.
-    move_default: bool = False  # The local default branch is fast-forwarded beside HEAD.
-
-    # How HEAD relates to the target after an update.
     left: Relation | None = None
 
     # The end: in words, commands for a person, files in conflict or in the way, commit of HEAD.

@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
-from scripts.repos import git, journal, obstacles
+from scripts.repos import git, obstacles
 from scripts.repos.model import Action, Ended, Repo, Status, shortened
 
 # The name of our temporary worktree; no worktree of a person has it.
@@ -39,7 +39,7 @@ def head(path: Path, old: str, new: str, to: str) -> str:
     if has_moved:
         return f"HEAD has moved, but a hook failed: {result.message}"
     # Before files are restored: that may free a disk that was full.
-    error = git.error(path, ("checkout" if "checkout" in words else "merge",), result)
+    error = git.GitError(path, ("checkout" if "checkout" in words else "merge",), result)
     # git refuses before it writes anything; a file there that looks like ours is the user's.
     if "Aborting" not in result.err:
         _restore(path, old, new)
@@ -108,9 +108,8 @@ def integrate(repo: Repo) -> Repo:
     done among the user's files. Raises Ended when there is no such commit.
     """
     path, target, verb = repo.path, repo.target or "", repo.action.name.lower()
-    tree = _tree(path)
-    tree.parent.mkdir(exist_ok=True)
-    _remove_worktree(path, tree)
+    tree = git.common_dir(path) / _TREE
+    remove_tree(path)
     try:
         added = ("worktree", "add", "--quiet", "--detach", str(tree), repo.head or "")
         git.ask(path, "-c", "core.hooksPath=/dev/null", *added)
@@ -124,7 +123,7 @@ def integrate(repo: Repo) -> Repo:
             return repo._replace(new=git.ask(tree, "rev-parse", "HEAD"))
         files = git.names(tree, "diff", "--name-only", "--diff-filter=U", "-z")
     finally:
-        _remove_worktree(path, tree)
+        remove_tree(path)
     again = repo.command(verb, repo.target_ref)
     if not files:
         raise Ended(repo.ended(Status.FAILED, f"{verb}: {result.message}", again))
@@ -134,20 +133,8 @@ def integrate(repo: Repo) -> Repo:
     raise Ended(repo.skipped(reason, again, resume, files=tuple(files)))
 
 
-def _tree(path: Path) -> Path:
-    return journal.folder(git.common_dir(path)) / _TREE
-
-
-def remove_leftovers(path: Path) -> None:
-    """Removes the worktree of a run that was killed. The lock keeps others out."""
-    tree = _tree(path)
-    if tree.exists() or (git.common_dir(path) / "worktrees" / _TREE).exists():
-        _remove_worktree(path, tree)
-
-
-def _remove_worktree(path: Path, tree: Path) -> None:
-    """Removes our worktree, also one that is not whole."""
-    git.run(path, "worktree", "remove", "--force", "--force", str(tree))
-    # git leaves behind what was half added.
-    for place in (tree, git.common_dir(path) / "worktrees" / _TREE):
+def remove_tree(path: Path) -> None:
+    """Removes our temporary worktree, also that of a killed run. The lock keeps others out."""
+    common = git.common_dir(path)
+    for place in (common / _TREE, common / "worktrees" / _TREE):
         shutil.rmtree(place, ignore_errors=True)

@@ -50,12 +50,10 @@ def find(
         search.emptied = inspect.removable(path, old, new)
     staying = [*search.moving(local)]
     if ".gitmodules" in search.names:
-        unsafe = inspect.unsafe(path, new)
-        staying += [(name, "has a name or path that leads elsewhere") for name in unsafe]
-        staying += _renamed(path, old, new)
+        staying += _misplaced(path, old, new)
     if staying:
         return ", ".join(f"submodule {name} {why}" for name, why in staying), ()
-    found = (*search.changed(local), *search.unknown(), *search.hidden(), *search.protected())
+    found = (*search.known(local), *search.unknown(), *search.protected())
     files = tuple(dict.fromkeys(found))
     return f"in the way: {shortened(files)}" if files else "", files
 
@@ -69,15 +67,18 @@ def changes(path: Path, old: str, new: str) -> list[Change]:
     found = []
     for about, name in zip(listed[::2], listed[1::2], strict=True):
         old_mode, new_mode, _, new_id, _ = about[1:].split()
-        modes = ["" if mode == "000000" else mode for mode in (old_mode, new_mode)]
-        found.append(Change(name, *modes, new_id))
+        old_mode, new_mode = (mode.removeprefix("000000") for mode in (old_mode, new_mode))
+        found.append(Change(name, old_mode, new_mode, new_id))
     return found
 
 
-def _renamed(path: Path, old: str, new: str) -> Iterator[tuple[str, str]]:
-    """Submodules that get another path: git would leave their folders and clone them again."""
+def _misplaced(path: Path, old: str, new: str) -> Iterator[tuple[str, str]]:
+    """Submodules with a place that is not theirs, or with another one than before."""
+    for name in inspect.unsafe(path, new):
+        yield name, "has a name or path that leads elsewhere"
     after = {name: place for place, (name, _) in inspect.recorded(path, new).items()}
     for place, (name, _) in inspect.recorded(path, old).items():
+        # git would leave its folder and clone it again.
         if after.get(name, place) != place and git.is_checkout(path / place):
             first = git.shell_command(path, "submodule", "deinit", "--", place)
             yield place, f"moves to {after[name]}; first:  {first}"
@@ -100,11 +101,14 @@ class _Search:
         self.above = {folder for name in self.names for folder in _folders(name)}
         self.old_names = {change.name for change in changes if change.old_mode}
 
-    def changed(self, local: LocalWork) -> Iterator[str]:
-        """Local changes at the paths that differ, above or below them."""
+    def known(self, local: LocalWork) -> Iterator[str]:
+        """Local changes at the paths that differ, above or below them; also those hidden by git."""
         for name in local.changed:
             if name in self.above or not self.names.isdisjoint((name, *_folders(name))):
                 yield name
+        for name in inspect.hidden(self.path) if self.old_names else ():
+            if name in self.old_names:
+                yield f"{name} (hidden from git by a flag)"
 
     def unknown(self) -> Iterator[str]:
         """Untracked files and embedded repositories at paths that the new commit uses."""
@@ -120,16 +124,9 @@ class _Search:
         """Submodules that move and have local changes, or an operation in progress."""
         for name, old_mode, new_mode, _ in self.changes:
             if old_mode == new_mode == SUBMODULE:
-                place = self.path / name
-                problem = local.submodules.get(name) or inspect.unfinished(place).describe()
-                if problem and problem != inspect.UNTRACKED:
+                started = [f"{word} in progress" for word in inspect.in_progress(self.path / name)]
+                if problem := local.submodules.get(name) or ", ".join(started):
                     yield name, problem
-
-    def hidden(self) -> Iterator[str]:
-        """Files that a flag hides from git, and that would be replaced."""
-        for name in inspect.hidden(self.path) if self.old_names else ():
-            if name in self.old_names:
-                yield f"{name} (hidden from git by a flag)"
 
     def protected(self) -> Iterator[str]:
         """Folders that may not be written: git would leave their files as they are, and move on."""
@@ -143,24 +140,18 @@ class _Search:
     def _at_new_path(self, name: str, submodule: str) -> list[str]:
         """What exists at a new path, of a submodule with its commit, or instead of its folders."""
         for place in (*_folders(name), name):
-            if not os.path.lexists(self.path / place):
-                return []
-            if not self._is_folder(place):
+            if os.path.lexists(self.path / place) and not self._is_folder(place):
                 return [] if place in self.old_names else [place]
-            if place != name and self._is_repository(place):
-                return [place]
-        if submodule and self._is_repository(name):
-            # git leaves the folder alone; the submodule would follow.
-            is_there = self.is_undo or git.commit(self.path / name, "HEAD") == submodule
-            return [] if is_there else [name]
+            if place not in self.emptied and git.is_checkout(self.path / place):
+                # git leaves the folder of a new submodule alone; the submodule would follow.
+                if place != name or not submodule:
+                    return [place]
+                is_there = self.is_undo or git.commit(self.path / name, "HEAD") == submodule
+                return [] if is_there else [place]
         return self._unknown_below(name)
 
     def _is_folder(self, name: str) -> bool:
         return os.path.isdir(self.path / name) and not os.path.islink(self.path / name)
-
-    def _is_repository(self, name: str) -> bool:
-        """Whether a folder is another repository, and stays one."""
-        return name not in self.emptied and git.is_checkout(self.path / name)
 
     def _unknown_below(self, folder: str) -> list[str]:
         """Files in a folder that are not the old commit's, .git files and folders included."""

@@ -3,8 +3,11 @@
 same("git@github.com:pytorch/pytorch.git", "https://github.com/pytorch/pytorch")   # True
 """
 
+import functools
 import os
 import re
+from collections.abc import Mapping
+from pathlib import Path
 
 from scripts.repos import git
 from scripts.repos.model import Repo
@@ -41,24 +44,17 @@ def same(one: str, *others: str, folder: str = "/") -> bool:
     return any(_place(one, folder) == _place(other, folder) for other in others)
 
 
-def _effective(url: str, config: git.Config) -> str:
-    """An address as git uses it: the longest prefix that has a replacement is replaced."""
-    bases = git.subsections(config, "url", "insteadof")
-    fitting = [(prefix, base) for base, prefix in bases if url.startswith(prefix)]
-    prefix, base = max(fitting, key=lambda pair: len(pair[0]), default=("", ""))
-    return base + url[len(prefix) :]
-
-
-def addresses(config: git.Config) -> dict[str, str]:
+@functools.cache
+def addresses(folder: Path) -> dict[str, str]:
     """The addresses of remotes as git calls them: insteadOf may lead to another host."""
-    written = git.subsections(config[::-1], "remote", "url")
-    return {name: _effective(url, config) for name, url in written}
+    # Paths may hold line ends, names of remotes no blanks.
+    return dict(re.findall(r"(?ms)^(\S+)\t(.*?) \(fetch\)", git.run(folder, "remote", "-v").out))
 
 
-def choose(repo: Repo, config: git.Config) -> tuple[Repo, tuple[str, ...]]:
+def choose(repo: Repo, called: Mapping[str, str]) -> tuple[Repo, tuple[str, ...]]:
     """With the remote that is the upstream, judged by the table; if there is none, why, and a
     command that corrects or explains it."""
-    upstream, called = repo.entry.upstream, addresses(config)
+    upstream = repo.entry.upstream
     # In the order of preference.
     names = sorted(called, key=lambda name: (name != "upstream", name != "origin", name))
     if upstream:
@@ -69,12 +65,7 @@ def choose(repo: Repo, config: git.Config) -> tuple[Repo, tuple[str, ...]]:
         return repo._replace(official=fitting[0]), ()
     if not upstream:
         return repo, ("no remote is named upstream or origin", repo.command("remote", "-v"))
-    wanted = upstream[0]
-    effective = _effective(wanted, config)
-    if not same(effective, *upstream):
-        command = repo.command("config", "--show-origin", "--get-regexp", r"^(remote|url)\.")
-        return repo, (f"git rewrites {wanted} to {effective} (insteadOf)", command)
     written = ", ".join(f"{name}: {git.redact(called[name])}" for name in names[:2])
     verb = "set-url" if "upstream" in names else "add"
-    problem = f"no remote is {wanted}" + (f" ({written})" if written else "")
-    return repo, (problem, repo.command("remote", verb, "upstream", wanted))
+    problem = f"no remote is {upstream[0]}" + (f" (git calls {written})" if written else "")
+    return repo, (problem, repo.command("remote", verb, "upstream", upstream[0]))

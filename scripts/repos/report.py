@@ -3,14 +3,12 @@
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from scripts.repos import git, journal
 from scripts.repos.model import Repo, Status, shortened
-
-_SCHEMA = "update-repos/2"
 
 
 def safe(text: str) -> str:
@@ -44,7 +42,7 @@ class Output:
     def json(self, content: Mapping[str, Any]) -> None:
         if self._wants_json:
             # Names stay exact: JSON escapes what a terminal must not get.
-            self._write(git.redact(json.dumps({"schema": _SCHEMA, **content}, indent=2)))
+            self._write(git.redact(json.dumps(content, indent=2)))
 
     def repositories(
         self, title: str, heading: str, repos: Sequence[Repo], *, details: bool = True
@@ -53,8 +51,7 @@ class Output:
         names = ("repository", "folder", "branch", "↑↓", "local work", heading)
         self._table(title, names, [self._row(repo) for repo in repos])
         for repo in repos if details else ():
-            what = "files that are as before" if repo.status is Status.UNDONE else "files"
-            files = [f"{what}: {shortened(repo.files, 100)}"] if repo.files else []
+            files = [f"files: {shortened(repo.files, 100)}"] if repo.files else []
             for line in (*repo.notes, *files):
                 self.say(f"{repo.name}: {line}")
             for command in repo.remedy:
@@ -62,9 +59,6 @@ class Output:
 
     def _row(self, repo: Repo) -> tuple[str, ...]:
         folder = os.path.relpath(repo.path, self._around) if repo.found else ""
-        # How it was found, where that is not the usual way.
-        is_usual = repo.found in ("", "configured", "usual place", "this project", "recorded")
-        folder += "" if is_usual else f" ({repo.found})"
         branch = repo.branch or (f"(detached {repo.head[:10]})" if repo.head else "")
         relation = repo.left or repo.relation
         ahead, behind = relation.ahead, relation.behind
@@ -73,19 +67,18 @@ class Output:
         end = f"{status}: {repo.reason}" if repo.reason else status
         return repo.name, folder, branch, counted, repo.local.describe(), end
 
-    def runs(self, listed: Iterable[journal.Record]) -> None:
-        """Prints what can be undone."""
-        rows, content = [], []
-        for record in listed:
-            about = {"run": record.run, "name": record.name, "path": os.fsdecode(record.path)}
-            moved = [change._asdict() for change in record.changes]
-            content.append({**about, "state": record.describe(), "moves": moved})
-            parts = ", ".join(f"{c.ref} {c.old[:10]} → {c.new[:10]}" for c in record.changes)
-            rows.append((record.run, record.name, record.describe(), parts))
+    def runs(self, runs: journal.Runs) -> None:
+        """Prints what can be undone, the latest run first."""
+        listed = [(run, *moved) for run in reversed(runs) for moved in runs[run].items()]
+        rows = [
+            (run, name, f"{change.ref} {change.old[:10]} → {change.new[:10]}")
+            for run, name, change in listed
+        ]
         if rows:
-            self._table("Runs", ("run", "repository", "state", "what moved"), rows)
+            self._table("Runs", ("run", "repository", "what moved"), rows)
         else:
             self.say("No run is recorded.")
+        content = [{"run": run, "name": name, **change._asdict()} for run, name, change in listed]
         self.json({"command": "runs", "runs": content})
 
     def _table(self, title: str, names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -107,7 +100,7 @@ class Output:
 
 
 def as_json(repo: Repo) -> dict[str, Any]:
-    counted = ("staged", "unstaged", "conflicted", "untracked")
+    counted = ("changed", "conflicted", "untracked")
     local = repo.local._asdict() | {key: len(getattr(repo.local, key)) for key in counted}
     same = ("name", "found", "branch", "default_branch", "reason", "remedy", "files", "notes")
     return {

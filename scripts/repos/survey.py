@@ -3,83 +3,72 @@
 import contextlib
 import re
 from collections.abc import Iterable, Mapping
-from graphlib import TopologicalSorter
 
 from scripts.repos import git, inspect, journal, move, network, obstacles, plan, remotes
-from scripts.repos.model import Action, Ended, Entry, Relation, Repo, Status
-from scripts.repos.run import Run, unreachable
-from scripts.repos.table import pins
+from scripts.repos.model import Action, Ended, Entry, Relation, Repo, Run, Status
+from scripts.repos.run import each, guarded, unreachable
 
 
 def make_plan(repos: Iterable[Repo], run: Run, table: Mapping[str, Entry]) -> list[Repo]:
-    surveyed = {repo.name: repo for repo in run.each(lambda repo: _survey(repo, run), repos)}
-    pinned_by = pins(table.values())
-    # What pins a repository is planned before it, with its own pin.
-    order = TopologicalSorter({name: pinned_by.get(name, ()) for name in surveyed})
-    order.prepare()
+    """What is to be done with each of the repositories, which are in the order of the table."""
     done: dict[str, Repo] = {}
+    surveyed = each(lambda repo: _survey(repo, run), repos, run)
+    # What pins a repository is planned before it, with its own pin.
+    for repo in reversed(surveyed):
+        done[repo.name] = guarded(lambda repo: _with_pins(repo, run, table, done), repo)
+    return [done[repo.name] for repo in surveyed]
 
-    def plan_one(repo: Repo) -> Repo:
-        named = [_pin(repo.name, table[by], done, run) for by in pinned_by.get(repo.name, ())]
-        if run.options.pinned:
-            for pin in named:
-                repo = _with_pin(repo, pin)
-            return _planned(repo, run)
-        repo = _planned(repo, run)
-        return _noting_pins(repo, named) if run.options.acting else repo
 
-    while order.is_active():
-        level = order.get_ready()
-        plans = run.each(plan_one, [surveyed[name] for name in level if name in surveyed])
-        done |= {repo.name: repo for repo in plans}
-        order.done(*level)
-    return [done[name] for name in surveyed]
+def _with_pins(repo: Repo, run: Run, table: Mapping[str, Entry], done: Mapping[str, Repo]) -> Repo:
+    """The repository with its plan, which follows the last of its pins if that is asked for."""
+    pins = [_pin(repo.name, by, done, run) for by in table.values() if repo.name in by.pins]
+    for commit, problem, by in pins if run.pinned else ():
+        if problem:
+            raise Ended(repo.skipped(f"no pin: {problem}", "update without --pinned"))
+        name = f"{commit[:10]}, pinned by {by}"
+        repo = repo._replace(target=commit, target_name=name, pinned_by=by)
+    repo = _planned(repo, run)
+    moves_past = repo.action is Action.FAST_FORWARD and run.acting and not run.pinned
+    for commit, problem, by in pins if moves_past else ():
+        counted = git.run(repo.path, "rev-list", "--count", f"{commit}..{repo.new}", "--")
+        if not problem and counted.code == 0 and counted.out.strip() != "0":
+            past = plan.commits(int(counted.out))
+            repo = repo.noting(f"{past} past {commit[:10]}, which {by} pins; --pinned stops there")
+    return repo
 
 
 def _survey(repo: Repo, run: Run) -> Repo:
     """What a repository is, and what its upstream has; raises Ended, GitError, OSError."""
     repo = inspect.folder(repo)
-    is_online = run.options.online
-    with journal.hold(repo.path) if is_online else contextlib.nullcontext():
-        if is_online:
-            move.remove_leftovers(repo.path)
-        repo, problem = remotes.choose(repo, git.config(repo.path))
+    with journal.hold(repo.path) if run.online else contextlib.nullcontext():
+        if run.online:
+            move.remove_tree(repo.path)
+        repo, problem = remotes.choose(repo, remotes.addresses(repo.path))
         repo = inspect.work(repo, run.places.values())
         if problem:
             raise Ended(repo.skipped(*problem))
-        try:
-            return _fetched(repo, run)
-        except network.Unreachable as error:
-            raise Ended(unreachable(repo, error)) from None
+        return _fetched(repo, run)
 
 
 def _fetched(repo: Repo, run: Run) -> Repo:
     """The record with the tip of the upstream, which is fetched into its remote-tracking ref."""
-    if run.options.online:
-        repo = _ask(repo, run)
+    remote, branch = repo.official or "", repo.default_branch
+    set_head = repo.command("remote", "set-head", remote, "--auto")
+    ask = f"{repo.command('fetch', remote)} && {set_head}"
+    if branch is None:
+        raise Ended(repo.skipped(f"the default branch of {remote} is not known", ask))
     known = git.commit(repo.path, repo.tracking)
-    repo = repo._replace(remembered=known, tip=repo.tip if run.options.online else known)
-    if repo.tip not in (None, known):
-        refspec = f"+{repo.tip}:{repo.tracking}"
-        network.fetch(repo.path, repo.official or "", refspec, run.settings)
-    return repo
-
-
-def _ask(repo: Repo, run: Run) -> Repo:
-    """Asks the server for the tip of its default branch; reports a renamed default branch."""
-    remote, before = repo.official or "", repo.default_branch
-    default, ends = network.list_branch(repo.path, remote, repo.entry.branch, run.settings)
-    branch = repo.entry.branch or default
-    if default and before in repo.branches and before not in ends:
-        repo = repo.noting(f"the default branch is now {default}, it was {before}")
-        if repo.branch != default:
-            rename = repo.command("branch", "-m", before or "", default)
-            repo = repo._replace(remedy=(rename,), code=1)
-    if branch is None or branch not in ends:
-        table = f'in the table of repositories: branch = "{default or "..."}"'
-        missing = f"{remote} has no " + (f"branch {branch}" if branch else "default branch")
-        raise Ended(repo.skipped(missing, table, *repo.remedy))
-    return repo._replace(default_branch=branch, tip=ends[branch])
+    try:
+        if run.online:
+            refspec = f"+refs/heads/{branch}:{repo.tracking}"
+            network.fetch(repo.path, remote, refspec)
+    except network.Unreachable as error:
+        if "couldn't find remote ref" not in str(error):
+            raise Ended(unreachable(repo, error)) from None
+        table = "set `branch` in the table of repositories to the one that it names"
+        raise Ended(repo.skipped(f"{remote} has no branch {branch}", ask, table)) from None
+    tip = git.commit(repo.path, repo.tracking) if run.online else known
+    return repo._replace(remembered=known, tip=tip)
 
 
 def _planned(repo: Repo, run: Run) -> Repo:
@@ -87,13 +76,7 @@ def _planned(repo: Repo, run: Run) -> Repo:
     repo = _with_target(repo, run)
     if repo.target is not None:
         repo = repo._replace(relation=relation(repo, repo.head or ""))
-        local = repo.branches.get(repo.default_branch or "")
-        if local is not None and repo.branch != repo.default_branch:
-            repo = repo._replace(default_relation=relation(repo, local))
-        if repo.branch is None:
-            words = ("rev-list", "--count", "HEAD", "--not", "--branches", "--tags", "--remotes")
-            repo = repo._replace(own_commits=int(git.ask(repo.path, *words)))
-    repo = plan.make(repo, run.options)
+    repo = plan.make(repo, run)
     if repo.action is Action.FAST_FORWARD:
         obstacles.check(repo, repo.target or "")
     return repo
@@ -114,8 +97,7 @@ def relation(repo: Repo, local: str) -> Relation:
     bases = [git.run(path, "merge-base", local, old).out.strip() for old in olds]
     kept = ("merge-base", "--is-ancestor")
     rewritten = any(base and git.run(path, *kept, base, repo.tip or target).code for base in bases)
-    related = git.run(path, "merge-base", local, target).code == 0
-    return Relation(ahead, behind, related, rewritten)
+    return Relation(ahead, behind, rewritten)
 
 
 def _with_target(repo: Repo, run: Run) -> Repo:
@@ -125,13 +107,12 @@ def _with_target(repo: Repo, run: Run) -> Repo:
     if target in (None, repo.head, repo.tip):
         return repo
     commit = git.commit(repo.path, target)
-    if commit is None and run.options.online:
+    if commit is None and run.online:
         try:
-            network.fetch(repo.path, repo.official or "", target, run.settings)
+            network.fetch(repo.path, repo.official or "", target)
         except network.Unreachable as error:
-            if error.refused:
-                raise Ended(repo.skipped(str(error))) from None
-            raise
+            # The server has just answered: it has no such commit.
+            raise Ended(repo.skipped(str(error))) from None
         commit = git.commit(repo.path, target) or target
     # A short name of a commit is spelled out.
     return repo._replace(target=commit)
@@ -155,21 +136,3 @@ def _pin(name: str, by: Entry, known: Mapping[str, Repo], run: Run) -> tuple[str
     named = next(filter(None, lines), "")
     problem = f"{file} of {path.name} names no commit"
     return (named, "" if re.fullmatch("[0-9a-f]{7,64}", named) else problem, by.name)
-
-
-def _with_pin(repo: Repo, pin: tuple[str, str, str]) -> Repo:
-    named, problem, by = pin
-    if problem:
-        raise Ended(repo.skipped(f"no pin: {problem}", "update without --pinned"))
-    name = f"{named[:10]}, pinned by {by}"
-    return repo._replace(target=named, target_name=name, pinned_by=by)
-
-
-def _noting_pins(repo: Repo, pinned: Iterable[tuple[str, str, str]]) -> Repo:
-    """The record, with a note where it moves past the commit that another repository pins."""
-    for named, problem, by in pinned if repo.action is Action.FAST_FORWARD else ():
-        counted = git.run(repo.path, "rev-list", "--count", f"{named}..{repo.new}", "--")
-        if not problem and counted.code == 0 and counted.out.strip() != "0":
-            past = plan.commits(int(counted.out))
-            repo = repo.noting(f"{past} past {named[:10]}, which {by} pins; --pinned stops there")
-    return repo

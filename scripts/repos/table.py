@@ -6,17 +6,15 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from scripts.repos.model import Entry, Settings, UsageError
+from scripts.repos.model import Entry, UsageError
 
 FILE = Path(__file__).resolve().parents[1] / "repositories.toml"
 
 # Words of the command line, which cannot be names of repositories.
 COMMANDS = ("status", "undo")
 _KINDS = {
-    **{list: "a list of strings", dict: "a table", str: "a string"},
-    **{bool: "true or false", int: "a whole number", float: "a number"},
+    **{list: "a list of strings", dict: "a table", str: "a string", bool: "true or false"},
 }
-_TOP = {"default": list, "settings": dict, "repository": dict}
 
 
 class Table(NamedTuple):
@@ -24,26 +22,22 @@ class Table(NamedTuple):
 
     entries: Mapping[str, Entry]  # By name, in dependency order.
     default: list[str]  # Repositories that are updated when none is named.
-    settings: Settings
 
 
-def read(own: Path | None, environ: Mapping[str, str], given: Mapping[str, Any]) -> Table:
+def read(own: Path | None, environ: Mapping[str, str]) -> Table:
     """Reads the project's table and the user's file over it; raises UsageError.
 
     `own` is the user's file, which must exist; if None, the one at its usual place, if it is there.
-    `given` are settings of the command line, which go over the others.
     """
     folder = environ.get("XDG_CONFIG_HOME") or Path("~/.config").expanduser()
     usual = Path(folder) / "torch_xla_lite" / "repositories.toml"
     default: list[str] = []
-    settings: dict[str, Any] = {}
     rows: dict[str, dict[str, Any]] = {}
     source: Path | str = ""
     for source in (FILE, own or usual):
         content = _load(source, source == usual)
-        _check(content, _TOP, f"{source}")
+        _check(content, {"default": list, "repository": dict}, f"{source}")
         default = content.get("default", default)
-        settings |= content.get("settings", {})
         for name, keys in content.get("repository", {}).items():
             if not isinstance(keys, dict) or name in COMMANDS:
                 raise UsageError(f"{source}: repository.{name} must be a table, and no command.")
@@ -52,13 +46,7 @@ def read(own: Path | None, environ: Mapping[str, str], given: Mapping[str, Any])
     for name, keys in rows.items():
         _check(keys, kinds, f"repository.{name} in {source}")
     entries = {name: Entry(**{**keys, "name": name}) for name, keys in rows.items()}
-    known = {name: type(value) for name, value in Settings._field_defaults.items()}
-    _check(settings, known, f"settings in {source}")
-    settings |= given
-    numbers = Settings(**settings)
-    if min(numbers.jobs, numbers.timeout) < 1 or not 0 <= min(numbers) <= max(numbers) < 1e9:
-        raise UsageError("jobs and timeout must be numbers ≥ 1, other settings numbers ≥ 0.")
-    return Table(_in_order(entries, default, source), default, numbers)
+    return Table(_in_order(entries, default, source), default)
 
 
 def _load(source: Path, may_be_absent: bool) -> dict[str, Any]:
@@ -75,10 +63,9 @@ def _check(values: Mapping[str, Any], kinds: Mapping[str, type], of: str) -> Non
     for key, value in values.items():
         if key not in kinds:
             raise UsageError(f"{of}: unknown key {key}.\nKnown: {', '.join(kinds)}.")
-        number = (int, float) if kinds[key] is float else kinds[key]
-        is_kind = isinstance(value, number) and isinstance(value, bool) == (kinds[key] is bool)
         parts = value.values() if isinstance(value, dict) else value
-        is_nested = isinstance(value, (list, dict)) and key not in ("settings", "repository")
+        is_nested = isinstance(value, (list, dict)) and key != "repository"
+        is_kind = isinstance(value, kinds[key])
         if not is_kind or (is_nested and not all(isinstance(part, str) for part in parts)):
             raise UsageError(f"{of}: {key} = {value!r} must be {_KINDS[kinds[key]]}.")
 
@@ -88,26 +75,14 @@ def _in_order(entries: Mapping[str, Entry], default: list[str], source: Path) ->
     for name in default:
         _check_known(name, entries, f"`default` in {source}")
     for entry in entries.values():
-        for name in (*entry.depends, *entry.pins):
+        for name in entry.needs:
             _check_known(name, entries, f"repository.{entry.name} in {source}")
-    key = "pins"
+    graph = TopologicalSorter({entry.name: entry.needs for entry in entries.values()})
     try:
-        [*TopologicalSorter(pins(entries.values())).static_order()]
-        key = "depends"
-        graph = {entry.name: entry.depends for entry in entries.values()}
-        return {name: entries[name] for name in TopologicalSorter(graph).static_order()}
+        return {name: entries[name] for name in graph.static_order()}
     except CycleError as error:
         circle = " → ".join(error.args[1])
-        raise UsageError(f"{source}: `{key}` is a circle: {circle}.") from None
-
-
-def pins(entries: Iterable[Entry]) -> dict[str, list[str]]:
-    """The repositories that are pinned, each with those that pin it."""
-    found: dict[str, list[str]] = {}
-    for entry in entries:
-        for name in entry.pins:
-            found.setdefault(name, []).append(entry.name)
-    return found
+        raise UsageError(f"{source}: `depends` and `pins` are a circle: {circle}.") from None
 
 
 def select(table: Table, names: Iterable[str], base: str | None, everything: bool) -> list[str]:
@@ -124,7 +99,7 @@ def with_dependents(names: set[str], entries: Iterable[Entry]) -> set[str]:
     """The names and those of all that depend on them; the entries are in dependency order."""
     found = set(names)
     for entry in entries:
-        if found & set(entry.depends):
+        if found.intersection(entry.needs):
             found.add(entry.name)
     return found
 

@@ -27,7 +27,6 @@ _IN_THE_WAY = {
     "exclude '*.o'; echo precious > gone/mine.o": "in the way: gone/mine.o",
     "git update-index --assume-unchanged file; echo mine > file": "file (hidden from git by a",
     "git update-index --skip-worktree file; echo mine > file": "file (hidden from git by a",
-    "touch .git/index.lock": "index.lock exists",
     "conflict merge": "merge in progress",
     "conflict rebase": "rebase in progress",
     "conflict cherry-pick": "cherry-pick in progress",

@@ -17,14 +17,10 @@ _GIT = "https://github.com/pytorch/pytorch.git"
 _FORK, _URL = "git@github.com:me/pytorch.git", "https://github.com/pytorch/pytorch"
 
 
-def _judge(config: list[tuple[str, str]]) -> tuple[str | None, tuple[str, ...]]:
-    """The upstream of a repository with these settings, and the problem with its command."""
-    repo, problem = remotes.choose(Record(_OFFICIAL, path=Path("/")), config)
-    return repo.official, problem
-
-
 def _choose(**urls: str) -> tuple[str | None, tuple[str, ...]]:
-    return _judge([(f"remote.{name}.url", url) for name, url in urls.items()])
+    """The upstream of a repository with these remotes, and the problem with its command."""
+    repo, problem = remotes.choose(Record(_OFFICIAL, path=Path("/")), urls)
+    return repo.official, problem
 
 
 @pytest.mark.parametrize(
@@ -53,16 +49,14 @@ def test_a_wrong_one_is_set():
     assert command == "git -C / remote set-url upstream https://github.com/pytorch/pytorch.git"
 
 
-def test_addresses_are_compared_as_git_rewrites_them():
-    short = [
-        ("remote.origin.url", "gh:pytorch/pytorch"),
-        ("url.https://github.com/.insteadof", "gh:"),
-    ]
-    assert _judge(short) == ("origin", ())
-    mirror = ("url.https://mirror.invalid/.insteadof", "https://github.com/")
-    official, (reason, command) = _judge([("remote.origin.url", _URL), mirror])
-    assert (official, command.split()[3]) == (None, "config")
-    assert "git rewrites https://github.com/pytorch/pytorch.git to https://mirror" in reason
+def test_addresses_are_compared_as_git_rewrites_them(world: World):
+    server, clone = world.pair()
+    new = server.commit()
+    clone.git("remote", "set-url", "origin", "short:a")
+    clone.git("config", f"url.file://{server.path.parent}/.insteadOf", "short:")
+    assert (world.run().code, clone.head) == (0, new)
+    clone.git("config", "url.https://mirror.invalid/.insteadOf", "short:a")
+    assert "(git calls origin: https://mirror.invalid/)" in world.run().one()["reason"]
 
 
 def test_without_the_upstream_nothing_happens_and_the_command_is_named(world: World):

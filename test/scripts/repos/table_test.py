@@ -11,11 +11,11 @@ from scripts.repos.model import UsageError
 def _read(tmp_path: Path, text: str) -> table.Table:
     file = tmp_path / "own.toml"
     file.write_text(text)
-    return table.read(file, {}, {})
+    return table.read(file, {})
 
 
 def _ours(tmp_path: Path) -> table.Table:
-    return table.read(None, {"XDG_CONFIG_HOME": str(tmp_path)}, {})
+    return table.read(None, {"XDG_CONFIG_HOME": str(tmp_path)})
 
 
 def test_the_default_set_is_pytorch_vision_xla_and_this_project(tmp_path: Path):
@@ -54,17 +54,16 @@ def test_all_are_those_of_the_users_file_too(tmp_path: Path):
 
 
 def test_the_users_file_wins_key_by_key(tmp_path: Path):
-    read = _read(tmp_path, '[repository.pytorch]\nbranch = "viable"\n[settings]\nretries = 9\n')
+    read = _read(tmp_path, '[repository.pytorch]\nbranch = "viable"\n')
     pytorch = read.entries["pytorch"]
     assert (pytorch.branch, pytorch.folders) == ("viable", ["pytorch"])
-    assert (read.settings.retries, read.settings.timeout) == (9, 60)
 
 
 def test_the_users_file_is_found_in_the_configuration_folder(tmp_path: Path):
     file = tmp_path / "torch_xla_lite" / "repositories.toml"
     file.parent.mkdir()
-    file.write_text("[settings]\nretries = 9\n")
-    assert _ours(tmp_path).settings.retries == 9
+    file.write_text('default = ["xla"]\n')
+    assert _ours(tmp_path).default == ["xla"]
 
 
 @pytest.mark.parametrize(
@@ -72,15 +71,8 @@ def test_the_users_file_is_found_in_the_configuration_folder(tmp_path: Path):
     [
         ("[", "cannot be read"),
         ("x = 1", "unknown key x"),
-        ("[settings]\nx = 1", "unknown key x"),
-        ("[settings]\nretries = -1", "numbers ≥ 0"),
-        ("[settings]\nretries = 'many'", "must be a whole number"),
-        ("[settings]\nretries = 1.5", "must be a whole number"),
-        ("[settings]\njobs = 0", "must be numbers ≥ 1"),
-        ("[settings]\ntimeout = nan", "must be a whole number"),
-        ("[settings]\nbackoff = inf", "numbers ≥ 0"),
         ("[repository.undo]", "no command"),
-        ("settings = 1", "settings = 1 must be a table"),
+        ("repository = 1", "repository = 1 must be a table"),
         ("default = 'a'", "default = 'a' must be a list"),
         ("default = [1]", "must be a list of strings"),
         ("repository.a = 1", "repository.a must be a table"),
@@ -95,7 +87,7 @@ def test_the_users_file_is_found_in_the_configuration_folder(tmp_path: Path):
         ("[repository.a]\ndepends = ['b']\n[repository.b]\ndepends = ['a']", "a → b → a"),
         (
             "[repository.a]\npins = {b = 'x'}\n[repository.b]\npins = {a = 'x'}",
-            "`pins` is a circle",
+            "a → b → a",
         ),
         ("default = ['nobody']", "named nobody, but `default` in "),
         ("default = ['pytorhc']", "Known: pytorch, "),

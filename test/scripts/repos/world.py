@@ -243,8 +243,6 @@ class World:
             "TORCH_XLA_LITE_CONTAINER": "0",
             "TZ": "UTC",
         }
-        # The time limit is one that no busy machine reaches; tests of time limits have their own.
-        self.settings: dict[str, object] = {"backoff": 0.01, "retries": 0, "timeout": 300}
         self.table: dict[str, dict[str, object]] = {}
 
     def repo(self, path: Path) -> Repo:
@@ -299,8 +297,7 @@ class World:
 
     def write_table(self) -> Path:
         """Writes the user's table; it becomes the default set."""
-        lines = [f"default = {json.dumps(list(self.table))}", "[settings]"]
-        lines += [f"{key} = {json.dumps(value)}" for key, value in self.settings.items()]
+        lines = [f"default = {json.dumps(list(self.table))}"]
         for name, keys in self.table.items():
             lines.append(f"[repository.{name}]")
             lines += [f"{key} = {_toml(value)}" for key, value in keys.items()]
