@@ -36,7 +36,7 @@ PYTHON_DEPS = {
         "steps": [":harness", ":models", "//torch_xla_lite:__init__", "//torch_xla_lite/examples:jax_models"],
     },
     "scripts/repos": {
-        "apply": [":git", ":journal", ":model", ":move", ":obstacles", ":run", ":submodules", ":survey"],
+        "apply": [":git", ":journal", ":model", ":move", ":obstacles", ":run", ":submodules"],
         "cli": [":apply", ":find", ":git", ":journal", ":model", ":report", ":survey", ":table", ":undo"],
         "find": [":git", ":model", ":remotes"],
         "inspect": [":git", ":journal", ":model"],

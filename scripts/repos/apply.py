@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from scripts.repos import git, journal, move, obstacles, submodules
 from scripts.repos.model import Action, Repo, Run, Status
 from scripts.repos.run import guarded
-from scripts.repos.survey import relation
 
 
 def apply_all(plans: Sequence[Repo], run: Run) -> list[Repo]:
@@ -46,8 +45,7 @@ def _update(repo: Repo, run: Run) -> Repo:
         obstacles.check(repo, repo.new or "")
         change = journal.Change(f"refs/heads/{repo.branch}", repo.head or "", repo.new or "")
         repo = repo.noting(*move_branch(repo, run, change))
-    if repo.target is not None:
-        repo = repo._replace(left=relation(repo, repo.new or repo.head or ""))
+        repo = repo._replace(relation=repo.relation._replace(behind=0))
     problems = submodules.follow_all(repo, run)
     if problems:
         # `git submodule update` would overwrite files, and not finish a clone that ended half-way.

@@ -26,7 +26,7 @@ _CODES = """\
 exit codes:
   0   all is current, or will be after the plan
   1   manual action is needed; the table says which
-  2   wrong usage: arguments, table, git too old, root, inside the development container
+  2   wrong usage: arguments, table, root, inside the development container
   3   a server could not be reached, or refused access; everything else was done
   130 interrupted
 
@@ -37,6 +37,8 @@ $XDG_CONFIG_HOME/torch_xla_lite/repositories.toml. Fields of --json are not rena
 _REMOVED = {
     "freeze": "git -C FOLDER rev-parse HEAD  prints the commit of a repository",
     "--to": "git -C FOLDER switch --detach COMMIT  checks a commit out",
+    "--timeout": "git ends a call that is silent for GIT_HTTP_LOW_SPEED_TIME seconds (60)",
+    "--retries": "a further run of git fetches what is missing",
     "--clone": "a repository that is missing is listed with its  git clone --recursive",
 }
 # Signs of a container. TORCH_XLA_LITE_CONTAINER decides when it is set: 1 in the development
@@ -50,20 +52,18 @@ def main(words: Sequence[str], root: Path) -> int:
     _finish_on_interrupt()
     try:
         parsed = _parse(words)
-        _check_git()
         if not parsed.only_reads:
             _check_place(parsed.allow_root, os.environ)
-        call = _Call(parsed, root)
-        code: int = getattr(call, parsed.command)()
+        return getattr(_Call(parsed, root), parsed.command)()
     except UsageError as error:
-        print(
-            f"error: {chr(10).join(map(report.safe, str(error).split(chr(10))))}", file=sys.stderr
-        )
+        lines = map(report.safe, f"error: {error}".split("\n"))
+        print("\n".join(lines), file=sys.stderr)
         return 2
-    if call.output.problem:
-        print(f"error: the output is not whole: {call.output.problem}", file=sys.stderr)
-        return code or 1
-    return code
+    except OSError as error:
+        # The disk is full, or the reader of a pipe has ended. Python would try again at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print(f"error: the output is not whole: {error}", file=sys.stderr)
+        return 1
 
 
 def _parse(words: Sequence[str]) -> argparse.Namespace:
@@ -100,8 +100,8 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
             about = f"{name} feature branches, too; a conflict changes nothing and is listed"
             where(f"--{name}", dest="integrate", action="store_const", const=name, help=about)
         add("--pinned", action="store_true", help="update to what others pin, no further")
-        about = "repositories worked on at once (8)"
-        add("-j", "--jobs", type=_count, metavar="N", default=8, help=about)
+        jobs, about = range(1, 17), "repositories worked on at once (8)"
+        add("-j", "--jobs", type=int, choices=jobs, metavar="N", default=8, help=about)
     add("--json", action="store_true", help="print JSON, for other programs")
     add("--config", type=Path, metavar="FILE", help="the user's table")
     add("--project", type=Path, metavar="DIR", help="search around this checkout instead of ours")
@@ -110,20 +110,6 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
     reads = {"update": "dry_run", "undo": "list", "status": "command"}[command]
     parsed.only_reads = bool(getattr(parsed, reads))
     return parsed
-
-
-def _count(word: str) -> int:
-    if not (word.isdecimal() and 0 < int(word) < 1e6):
-        raise argparse.ArgumentTypeError(f"{word} must be a number ≥ 1")
-    return int(word)
-
-
-def _check_git() -> None:
-    version = git.version()
-    if version < git.OLDEST:
-        found, wanted = (".".join(map(str, v)) for v in (version, git.OLDEST))
-        problem = f"git {wanted} or newer is needed, found: {found or 'none'}."
-        raise UsageError(f"{problem}\nInstall a newer git.")
 
 
 def _check_place(allow_root: bool, environ: Mapping[str, str]) -> None:
@@ -165,7 +151,7 @@ class _Call:
         project = Path(os.path.realpath(parsed.project or root))
         self.output = report.Output(parsed.json, project.parent)
         self.entries = tables.entries
-        found = find.find(self.entries.values(), project, names)
+        found = find.find(self.entries.values(), project)
         self.found = [repo for repo in found.values() if repo.found]
         self.repos = [found[name] for name in names]
         places = {repo.name: repo.path for repo in self.found}

@@ -7,25 +7,22 @@ place without a remote that is the upstream is taken only when no other is found
 
 import os
 import shlex
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from scripts.repos import git, remotes
-from scripts.repos.model import Entry, Repo, Status, UsageError
+from scripts.repos.model import Entry, Repo, Status
 
 # Folders around the project that are searched; further up are those of other people.
 _LEVELS = 3
 
 
-def find(entries: Iterable[Entry], project: Path, wanted: Collection[str]) -> dict[str, Repo]:
-    """A record for each repository, ended where it was not found.
-
-    UsageError is raised when the `path` of a `wanted` one is something else than a repository.
-    """
-    return {entry.name: _find(entry, project, entry.name in wanted) for entry in entries}
+def find(entries: Iterable[Entry], project: Path) -> dict[str, Repo]:
+    """A record for each repository, ended where it was not found."""
+    return {entry.name: _find(entry, project) for entry in entries}
 
 
-def _find(entry: Entry, project: Path, wanted: bool) -> Repo:
+def _find(entry: Entry, project: Path) -> Repo:
     path = project if entry.project else project.parent / next(iter(entry.folders), entry.name)
     if entry.path:
         path = Path(os.path.realpath(project / os.path.expanduser(entry.path)))
@@ -33,9 +30,8 @@ def _find(entry: Entry, project: Path, wanted: bool) -> Repo:
     if entry.project or entry.path:
         if git.is_repository(path):
             return repo._replace(found="configured" if entry.path else "this project")
-        if entry.path and wanted and os.path.lexists(path):
-            problem = f"{path}, the path of {entry.name}, is no git repository."
-            raise UsageError(f"{problem}\nCorrect `path` in the table.")
+        if os.path.lexists(path):
+            return repo.ended(Status.MISSING, f"{path} is no git repository", "correct the table")
         return _missing(repo)
     around = [folder for folder in project.parents[:_LEVELS] if folder != folder.parent]
     places = [Path(os.path.realpath(folder / name)) for folder in around for name in entry.folders]
@@ -71,7 +67,8 @@ def _repositories_in(around: Iterable[Path]) -> Iterator[Path]:
 
 
 def _has_upstream(path: Path, entry: Entry) -> bool:
-    """Whether a remote is the upstream or the fork; true when the table names no upstream."""
-    wanted = (*entry.upstream, *filter(None, [entry.fork]))
+    """Whether a remote is the upstream; true when the table names no upstream."""
     called = remotes.addresses(path).values() if entry.upstream else ()
-    return not entry.upstream or any(remotes.same(url, *wanted, folder=str(path)) for url in called)
+    return not entry.upstream or any(
+        remotes.same(url, *entry.upstream, folder=str(path)) for url in called
+    )

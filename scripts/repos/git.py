@@ -12,16 +12,13 @@ import contextlib
 import os
 import re
 import shlex
-import shutil
 import signal
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
-
-OLDEST = (2, 30)
 
 # Set by the first Ctrl-C: the current step is finished, and no other is begun.
 STOP = threading.Event()
@@ -125,22 +122,14 @@ def run(
             # program can wait for a passphrase.
             start_new_session=True,
         )
-        with _stoppable(process) if may_stop else contextlib.nullcontext():
-            process.communicate(os.fsencode(text) if text else None)
+        if may_stop:
+            _stoppables.add(process)
+            if STOP.is_set():
+                stop()
+        process.communicate(os.fsencode(text) if text else None)
+        _stoppables.discard(process)
         out.seek(0), err.seek(0)
         return Result(process.returncode, os.fsdecode(out.read()), os.fsdecode(err.read()))
-
-
-@contextlib.contextmanager
-def _stoppable(process: "subprocess.Popen[bytes]") -> Iterator[None]:
-    """While this lasts, `stop` ends the process and its helpers."""
-    _stoppables.add(process)
-    if STOP.is_set():
-        stop()
-    try:
-        yield
-    finally:
-        _stoppables.discard(process)
 
 
 def stop() -> None:
@@ -181,12 +170,6 @@ def branch(folder: Path) -> str | None:
     """The branch that is checked out; None when HEAD is detached."""
     ref = run(folder, "symbolic-ref", "--quiet", "HEAD").out.removesuffix("\n")
     return ref.removeprefix("refs/heads/") or None
-
-
-def version() -> tuple[int, ...]:
-    """The version of the git command; empty when there is none."""
-    output = run(Path("/"), "version").out if shutil.which("git") else ""
-    return tuple(map(int, re.findall(r"\d+", output)[:3]))
 
 
 def setting(folder: Path, key: str, *where: str) -> str:

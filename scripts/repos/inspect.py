@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from scripts.repos import git, journal
@@ -36,11 +36,8 @@ def folder(repo: Repo) -> Repo:
     raise Ended(repo.skipped(reason, repo.command("status")))
 
 
-def work(repo: Repo, others: Collection[Path]) -> Repo:
-    """Adds HEAD, the upstream's default branch and local work; raises Ended without a commit.
-
-    `others`: the checkouts of this run, which do not count as untracked files.
-    """
+def work(repo: Repo) -> Repo:
+    """Adds HEAD, the upstream's default branch and local work; raises Ended without a commit."""
     path, remote = repo.path, f"refs/remotes/{repo.official}/"
     # One call of git. The names of symbolic refs have no line breaks.
     words = ("--format=%(symref) %(objectname)", f"{remote}HEAD", journal.refs_of(path, "left"))
@@ -48,13 +45,11 @@ def work(repo: Repo, others: Collection[Path]) -> Repo:
     before = [commit for symref, commit in listed if not symref]
     default = next((symref.removeprefix(remote) for symref, _ in listed if symref), None)
     head, branch, local = checkout(path, before)
-    untracked = [name for name in local.untracked if path / name not in others]
-    repo = repo._replace(head=head, branch=branch, local=local._replace(untracked=untracked))
+    repo = repo._replace(head=head, branch=branch, local=local, before=before)
     if head is None:
         raise Ended(repo.skipped("no commit on the current branch", repo.command("status")))
     pending = bool(before and behind(path, before))
-    default = repo.entry.branch or default
-    return repo._replace(before=before, pending=pending, default_branch=default)
+    return repo._replace(pending=pending, default_branch=repo.entry.branch or default)
 
 
 def checkout(path: Path, before: Sequence[str] = ()) -> tuple[str | None, str | None, LocalWork]:

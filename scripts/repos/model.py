@@ -18,7 +18,6 @@ class Entry(NamedTuple):
     name: str = ""
     folders: Sequence[str] = []
     upstream: Sequence[str] = []
-    fork: str = ""  # A checkout is found by its address, too.
     branch: str = ""
     depends: Sequence[str] = []
     optional: bool = False
@@ -128,9 +127,7 @@ class Repo(NamedTuple):
     target: str | None = None
     target_name: str = ""
     pinned_by: str = ""
-    # How HEAD relates to the target, and how it does after an update.
-    relation: Relation = Relation()
-    left: Relation | None = None
+    relation: Relation = Relation()  # How HEAD relates to the target.
 
     # The end: in words, commands for a person, files in conflict or in the way, commit of HEAD.
     status: Status | None = None

@@ -5,8 +5,8 @@ from scripts.repos.model import Action, Ended, Repo, Run, Status
 
 def make(repo: Repo, run: Run) -> Repo:
     """The record, planned or at its end; raises Ended where neither is possible."""
-    if repo.relation.behind:
-        check_ready(repo, only_in_progress=True)
+    if repo.relation.behind or repo.pending:
+        check_ready(repo)
     if repo.target is None:
         repo = repo._replace(reason=f"{repo.target_name} is not known before a fetch")
     elif repo.branch is None:
@@ -16,7 +16,6 @@ def make(repo: Repo, run: Run) -> Repo:
     else:
         repo = _feature_branch(repo, run)
     if repo.action is not Action.NOTHING or repo.pending:
-        check_ready(repo)
         move = [f"{repo.action.value} {repo.target_name}"] if repo.action.value else []
         parts = [*move, *["submodules follow"] * repo.pending, repo.reason]
         return repo._replace(status=Status.PLANNED, reason=", ".join(filter(None, parts)))
@@ -25,10 +24,10 @@ def make(repo: Repo, run: Run) -> Repo:
     return repo._replace(status=status, new=repo.head)
 
 
-def check_ready(repo: Repo, only_in_progress: bool = False) -> None:
+def check_ready(repo: Repo) -> None:
     """Raises Ended when something is in progress, or conflicted."""
     local = repo.local._replace(changed=(), untracked=(), submodules={})
-    if local.in_progress or (local.conflicted and not only_in_progress):
+    if local.describe():
         raise Ended(repo.skipped(local.describe(), repo.command("status")))
 
 

@@ -24,25 +24,21 @@ def _escaped(character: str) -> str:
 
 
 class Output:
-    """The standard output: text, or JSON alone.
-
-    Folders are printed relative to `around`. `problem` says why something could not be written; the
-    update itself goes on.
-    """
+    """The standard output: text, or JSON alone. Folders are printed relative to `around`."""
 
     def __init__(self, wants_json: bool, around: Path) -> None:
-        self.problem, self._wants_json, self._around = "", wants_json, around
+        self._wants_json, self._around = wants_json, around
         if sys.stdout is not None:
             sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
 
     def say(self, text: str) -> None:
         if not self._wants_json:
-            self._write(safe(text))
+            print(safe(text), flush=True)
 
     def json(self, content: Mapping[str, Any]) -> None:
         if self._wants_json:
             # Names stay exact: JSON escapes what a terminal must not get.
-            self._write(git.redact(json.dumps(content, indent=2)))
+            print(git.redact(json.dumps(content, indent=2)), flush=True)
 
     def repositories(
         self, title: str, heading: str, repos: Sequence[Repo], *, details: bool = True
@@ -60,8 +56,7 @@ class Output:
     def _row(self, repo: Repo) -> tuple[str, ...]:
         folder = os.path.relpath(repo.path, self._around) if repo.found else ""
         branch = repo.branch or (f"(detached {repo.head[:10]})" if repo.head else "")
-        relation = repo.left or repo.relation
-        ahead, behind = relation.ahead, relation.behind
+        ahead, behind, _ = repo.relation
         counted = f"+{ahead} -{behind}" if ahead or behind else ""
         status = (repo.status or Status.CURRENT).value
         end = f"{status}: {repo.reason}" if repo.reason else status
@@ -89,14 +84,6 @@ class Output:
         widths = {i: max(len(cells[i]) for cells in listed) for i in used}
         for cells in listed:
             self.say("  ".join(f"{cells[i]:{widths[i]}}" for i in used).rstrip())
-
-    def _write(self, text: str) -> None:
-        try:
-            print(text, flush=True)
-        except OSError as error:
-            # The disk is full, or the reader of a pipe has ended.
-            self.problem = str(error)
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def as_json(repo: Repo) -> dict[str, Any]:

@@ -94,9 +94,6 @@ class _Updater(NamedTuple):
             if not before:
                 self._clone(name, place, key, commit)
             else:
-                how = git.setting(self.path, f"submodule.{key}.update")
-                if how not in ("", "checkout"):
-                    raise git.Problem(f"submodule.{key}.update is {how}")
                 self._fetch(place, commit)
                 _move(place, commit, self.run, before)
             # Those in it follow one by one, so that no more than `jobs` move at once.

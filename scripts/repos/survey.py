@@ -44,7 +44,7 @@ def _survey(repo: Repo, run: Run) -> Repo:
         if run.online:
             move.remove_tree(repo.path)
         repo, problem = remotes.choose(repo, remotes.addresses(repo.path))
-        repo = inspect.work(repo, run.places.values())
+        repo = inspect.work(repo)
         if problem:
             raise Ended(repo.skipped(*problem))
         return _fetched(repo, run)

@@ -35,7 +35,7 @@ def undo(repo: Repo, run: Run) -> Repo:
             return repo
         with journal.hold(repo.path):
             move.remove_tree(repo.path)
-            return _restored(inspect.work(repo, ()), run, change)
+            return _restored(inspect.work(repo), run, change)
 
     return guarded(step, repo)
 

@@ -66,10 +66,10 @@ def test_one_that_is_nowhere_is_named_with_the_command_that_clones_it(world: Wor
 
 
 @pytest.mark.nightly
-def test_a_path_without_a_repository_is_a_usage_error(world: World):
+def test_a_path_without_a_repository_is_named(world: World):
     world.table["a"] = {"path": str(world.folder)}
-    ran = _run(world)
-    assert (ran.code, "is no git repository" in ran.err) == (2, True)
+    one = _run(world).one()
+    assert (one["status"], "is no git repository" in one["reason"]) == ("missing", True)
 
 
 def test_repositories_that_cannot_be_updated_are_refused_by_name_and_others_go_on(world: World):
@@ -109,24 +109,13 @@ def test_repositories_that_cannot_be_updated_are_refused_by_name_and_others_go_o
 def test_a_worktree_of_a_bare_repository_and_a_git_folder_elsewhere_are_updated(world: World):
     server, clone = world.pair()
     clone.git("init", "-q", f"--separate-git-dir={world.folder / 'git'}")
-    bare = world.clone(server, "b", "--bare")
+    bare = world.clone(server, "b", "--bare", branch="main")
     tree = world.repo(world.folder / "src" / "tree")
     bare.git("worktree", "add", "-q", str(tree.path), "main")
     world.table["b"]["path"] = str(tree.path)
     old, new = clone.head, server.commit()
     assert (world.run().code, clone.head, tree.head) == (0, new, new)
     assert (world.run("undo").code, clone.head, tree.head) == (0, old, old)
-
-
-@pytest.mark.nightly
-def test_a_repository_inside_another_is_not_its_local_work(world: World):
-    server, outer = world.pair("outer")
-    inner = world.clone(world.server("inner"), "outer/inner")
-    world.table["inner"] = world.table.pop("outer/inner")
-    new = server.commit()
-    ran = world.run("outer")
-    assert (ran.code, outer.head, ran.one("outer")["local"]["untracked"]) == (0, new, 0)
-    assert inner.path.exists()
 
 
 @needs_rights

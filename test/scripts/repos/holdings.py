@@ -53,8 +53,13 @@ class Store(NamedTuple):
 
 
 class Holdings(NamedTuple):
+    """All that is below a folder; `now == before` if nothing is different."""
+
     checkouts: dict[str, Checkout]
     stores: dict[str, Store]
+
+    def __eq__(self, before: object) -> bool:
+        return isinstance(before, Holdings) and not different(before, self)
 
 
 def read(root: Path) -> Holdings:
@@ -222,28 +227,22 @@ def _lost_files(before: Holdings, after: Holdings) -> Iterator[str]:
 
 def different(before: Holdings, after: Holdings) -> list[str]:
     """What is not as it was; remote-tracking refs do not count, nor git folders that are new."""
-    found = []
-    for top in sorted({*before.checkouts, *after.checkouts}):
-        was, now = before.checkouts.get(top), after.checkouts.get(top)
-        if was is None or now is None:
-            found.append(f"the checkout {top} is {'gone' if was else 'new'}")
-            continue
-        for what, one, other in zip(was._fields, was, now, strict=True):
-            if one != other:
-                found.append(f"{top}: {what} was {_short(one, other)}, is {_short(other, one)}")
-    for name, was in before.stores.items():
-        now = after.stores.get(name)
-        if now is None:
-            found.append(f"the git folder {name} is gone")
-            continue
-        for store, others in ((was, now), (now, was)):
-            for ref, value in store.refs.items():
-                if not ref.startswith(_NOT_THE_USERS) and others.refs.get(ref) != value:
-                    found.append(f"{name}: {ref} was {was.refs.get(ref)}, is {now.refs.get(ref)}")
-        for what in ("stashes", "state", "settings"):
-            one, other = getattr(was, what), getattr(now, what)
-            if one != other:
-                found.append(f"{name}: {what} were {_short(one, other)}, are {_short(other, one)}")
+    was, now = _parts(before), _parts(after)
+    counted = [key for key in {*was, *now} if key in was or key[0] in after.checkouts]
+    return [
+        f"{place}: {what} was {_short(one, other)}, is {_short(other, one)}"
+        for place, what in sorted(counted)
+        if (one := was.get((place, what))) != (other := now.get((place, what)))
+    ]
+
+
+def _parts(holdings: Holdings) -> dict[tuple[str, str], object]:
+    """By place and kind, what has to be as it was."""
+    found = {(x, what): v for x, c in holdings.checkouts.items() for what, v in c._asdict().items()}
+    for name, store in holdings.stores.items():
+        refs = {k: v for k, v in store.refs.items() if not k.startswith(_NOT_THE_USERS)}
+        same = {key: getattr(store, key) for key in ("stashes", "state", "settings")}
+        found |= {(name, what): value for what, value in {"refs": refs, **same}.items()}
     return found
 
 

@@ -40,8 +40,8 @@ def test_a_hook_that_fails_after_the_move_is_reported_and_stops_nothing(
     world: World, clone: Repo, says: str
 ):
     clone.commit_on_feature()
-    before = clone.everything()
     clone.hook("post-checkout", f"{says}exit 2")
+    before = clone.everything()
     ran = world.run("--rebase")
     assert (ran.code, ran.one()["status"]) == (0, "updated")
     said = "git-lfs was not found" if says else "git ended with 1 and said nothing"

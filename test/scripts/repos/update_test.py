@@ -44,7 +44,7 @@ def test_nothing_to_do_takes_eight_calls_of_git_for_a_repository(world: World):
     words = [iter(line.split()) for line in calls.read_text().splitlines()]
     verbs = Counter(next(w for w in line if w != "-c" or not next(line)) for line in words)
     each = {"config": 1, "fetch": 1, "for-each-ref": 1, "remote": 1, "rev-parse": 3, "status": 1}
-    assert verbs == {"version": 1, **{verb: 2 * count for verb, count in each.items()}}
+    assert verbs == {verb: 2 * count for verb, count in each.items()}
 
 
 @pytest.mark.parametrize("option", mostly_nightly(["--dry-run", "--plan"], ["--plan"]))
@@ -184,7 +184,6 @@ def test_unusual_names_of_branches_do_no_harm(world: World, name: str):
     assert world.run("--rebase").code == 0
     assert clone.git("merge-base", "HEAD", new) == new
     assert world.run("undo").code == 0
-    before["refs"]["refs/remotes/origin/main"] = new
     assert clone.everything() == before
 
 

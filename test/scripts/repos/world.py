@@ -14,6 +14,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import pytest
 
 from test.build.shell import AS_A_USER, program
+from test.scripts.repos import holdings
 
 T = TypeVar("T")
 
@@ -205,20 +206,9 @@ class Repo:
                     found[str(file.relative_to(self.path))] = data
         return found
 
-    def everything(self) -> dict[str, Any]:
-        """All that a user could miss: HEAD, refs, index, files, stashes, configuration."""
-        return {
-            "HEAD": (self.path / ".git" / "HEAD").read_text() if self._plain else self.head,
-            "refs": self.refs(),
-            "index": self.git("ls-files", "-s", "-v"),
-            "files": self.files(),
-            "stashes": self.git("stash", "list", "--format=%H"),
-            "config": self.git("config", "--local", "--list"),
-        }
-
-    @property
-    def _plain(self) -> bool:
-        return (self.path / ".git").is_dir()
+    def everything(self) -> holdings.Holdings:
+        """All that a user could miss."""
+        return holdings.read(self.path)
 
 
 class World:
