@@ -1,7 +1,11 @@
 """`undo` restores all that a run changed, and touches nothing that a person did since."""
 
+from pathlib import Path
+
 import pytest
 
+from scripts.repos.model import Entry, Repo, Status
+from scripts.repos.run import guarded
 from test.scripts.repos.world import World
 
 
@@ -119,3 +123,9 @@ def test_a_damaged_repository_is_named_and_the_others_are_undone(world: World):
     ran = world.run("undo")
     assert (ran.code, sound.head) == (1, old)
     assert "does not accept it as a checkout" in ran.one("broken")["reason"]
+
+
+def test_a_fault_of_our_own_ends_one_repository_and_not_the_run():
+    ended = guarded(lambda repo: [][0], Repo(Entry("a"), Path("/")))
+    assert ended.status is Status.FAILED
+    assert ended.reason == "internal error, IndexError: list index out of range"

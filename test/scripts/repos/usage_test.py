@@ -13,8 +13,6 @@ import pytest
 
 from bazel.pytest_plugin import mostly_nightly
 from scripts.repos import git
-from scripts.repos.model import Entry, Repo, Status
-from scripts.repos.run import guarded
 from test.scripts.repos.world import ROOT, TOOL, World
 
 
@@ -165,11 +163,3 @@ def test_a_narrow_terminal_shows_what_was_done_and_which_server_is_called(world:
     os.close(slave), os.close(master)
     assert b"a-repository-with-a-long-name: git fetch ...\r\n" in output
     assert b"skipped: in the way: README" in output
-
-
-def test_a_fault_of_our_own_ends_one_repository_and_not_the_run():
-    ended = guarded(lambda repo: [][0], Repo(Entry("a"), Path("/")))
-    assert (ended.status, ended.reason) == (
-        Status.FAILED,
-        "internal error, IndexError: list index out of range",
-    )
