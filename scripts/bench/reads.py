@@ -1,6 +1,6 @@
 """Measures loops that read a value after few operations, beside eager.
 
-    python -m scripts.bench.reads                  # about a minute
+    python -m scripts.bench.reads                  # about a minute and a half
     python -m scripts.bench.reads --json result.json
 
 Each loop runs alternately on device jax and in torch's eager mode, with one thread, in microseconds
@@ -9,10 +9,12 @@ of processor time. Graphs are compiled when that pays by the model, as in any pr
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable
 
 import torch
+from torch import nn
 
 import torch_xla_lite  # noqa: F401
 from scripts.bench import harness
@@ -20,6 +22,7 @@ from scripts.bench import harness
 ROUNDS = 61
 GOALS = {1: 1.3, 2: 1.0, 3: 0.9, 10: 0.6}  # of chains of so many operations
 Loop = Callable[[], object]
+Call = Callable[[int], object]  # with a length
 
 
 def main() -> None:
@@ -29,6 +32,7 @@ def main() -> None:
     report = harness.Report(harness.machine(threads=1))
     report.add("A value is read after so many operations on 4 x 4", [*map(_chain, GOALS)])
     report.add("Programs that read in loops", [_row(name, *of) for name, of in PROGRAMS.items()])
+    report.add("Each call has a length that was not met", [*map(_new_lengths, LENGTHS)])
     report.write(options.json)
 
 
@@ -58,6 +62,22 @@ def _row(name: str, make: Callable[[str], Loop], calls: int, goal: float) -> har
 
     seconds = harness.interleave({"ours": contender("jax"), "eager": contender("cpu")}, ROUNDS)
     return harness.compare(name, seconds, "us", against="eager", scale=1e6 / calls, goal=goal)
+
+
+def _new_lengths(name: str) -> harness.Row:
+    """Neither device has a length of the other: torch keeps some kernels by shape for both."""
+    make, shortest = LENGTHS[name]
+
+    def contender(device: str, first: int) -> harness.Contender:
+        run, lengths = make(device), itertools.count(first, 2)
+        for _ in range(50):
+            run(next(lengths))
+        return lambda: harness.timed(lambda: run(next(lengths)), time.process_time)
+
+    with torch.no_grad():
+        contenders = {"ours": contender("jax", shortest), "eager": contender("cpu", shortest + 1)}
+        seconds = harness.interleave(contenders, 3 * ROUNDS)
+    return harness.compare(name, seconds, "us", against="eager", scale=1e6, goal=1.3)
 
 
 def least_squares(device: str) -> Loop:
@@ -123,6 +143,58 @@ PROGRAMS = {  # what makes a loop, how often it is called in a round, and the go
     "L-BFGS": (least_squares, 1, 1.0),
     "k-means": (k_means, 2, 1.0),
     "Runge-Kutta": (runge_kutta, 2, 1.0),
+}
+
+
+def convolutions(device: str) -> Call:
+    """Two convolutions of a clip, and its class."""
+    clip = torch.randn(1, 1, 9_000)
+    net = nn.Sequential(
+        nn.Conv1d(1, 16, 9, 4), nn.ReLU(), nn.Conv1d(16, 32, 9, 4), nn.ReLU()
+    ).append(nn.Sequential(nn.AdaptiveAvgPool1d(1), nn.Flatten(), nn.Linear(32, 4)))
+    net = net.to(device)
+    return lambda length: net(clip[..., :length].to(device)).cpu()
+
+
+def spectrum(device: str) -> Call:
+    """The logarithm of a clip's spectrum."""
+    clip, window = torch.randn(9_000), torch.hann_window(256).to(device)
+
+    def run(length: int) -> torch.Tensor:
+        samples = clip[:length].to(device)
+        found = torch.stft(samples, 256, 64, window=window, return_complex=True)
+        return found.abs().log1p().mean(-1).cpu()
+
+    return run
+
+
+def recurrent(device: str) -> Call:
+    """A GRU, and the class of a clip."""
+    clip = torch.randn(1, 1_000, 16)
+    gru, classes = nn.GRU(16, 32, batch_first=True).to(device), nn.Linear(32, 4).to(device)
+    return lambda length: classes(gru(clip[:, :length].to(device))[0][:, -1]).cpu()
+
+
+def neighbours(device: str) -> Call:
+    """A graph of so many nodes: two layers add up what four neighbours of each have."""
+    layers = [nn.Linear(16, 32).to(device), nn.Linear(32, 4).to(device)]
+    nodes, edges = torch.randn(1_000, 16), torch.randint(0, 1_000, (2, 4_000))
+
+    def run(length: int) -> torch.Tensor:
+        x, (start, end) = nodes[:length].to(device), (edges[:, : 4 * length] % length).to(device)
+        for layer in layers:
+            x = layer(x)
+            x = (x + torch.zeros_like(x).index_add(0, end, x[start])).relu()
+        return x.mean(0).cpu()
+
+    return run
+
+
+LENGTHS = {  # what makes a call, and its first length
+    "convolutions of audio": (convolutions, 4_000),
+    "spectrum": (spectrum, 4_000),
+    "GRU": (recurrent, 60),
+    "graph of varying size": (neighbours, 100),
 }
 
 if __name__ == "__main__":

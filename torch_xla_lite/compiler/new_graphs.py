@@ -123,6 +123,11 @@ class _History:
             del self._latest[known.structure]
 
 
+# What note_interpreted was told, until somebody asks: a program that meets new shapes has no time.
+_Interpreted = tuple[int, Place, int, float, Callable[[], tuple[list[tuple], list[Root]]]]
+_interpreted: collections.deque[_Interpreted] = collections.deque()
+_MOST_INTERPRETED = 100
+
 # Guards what follows: graphs may be compiled in the background.
 _lock = threading.Lock()
 _history = _History()
@@ -147,6 +152,7 @@ def timed(
     start = time.perf_counter()
     yield info
     info.seconds = time.perf_counter() - start
+    _keep_interpreted()
     with _lock:
         info.number = len(_infos)
         _infos.append(info)
@@ -171,7 +177,7 @@ def note_interpreted(
     seconds: float,
     structure: int,
     describe: Callable[[], tuple[list[tuple], list[Root]]],
-) -> str:
+) -> Place:
     """Remembers that a new graph ran without being compiled; called by the bridge.
 
     Args:
@@ -181,21 +187,35 @@ def note_interpreted(
     Returns:
       The line of the program.
     """
-    info = NewGraph(str(place()), num_ops=num_ops, seconds=seconds, interpreted=True)
+    where = place()
+    _interpreted.append((structure, where, num_ops, seconds, describe))
+    if len(_interpreted) > _MOST_INTERPRETED or num_ops > _MOST_OPS // _MOST_INTERPRETED:
+        _keep_interpreted()
+    return where
+
+
+def _keep_interpreted() -> None:
     with _lock:
-        _history.add(_Known(structure, Graph(describe), info))
-    return info.line
+        while _interpreted:
+            structure, where, num_ops, seconds, describe = _interpreted.popleft()
+            info = NewGraph(str(where), num_ops=num_ops, seconds=seconds, interpreted=True)
+            _history.add(_Known(structure, Graph(describe), info))
+
+
+def _kept() -> list[_Known]:
+    _keep_interpreted()
+    return list(_history)
 
 
 def explain() -> list[NewGraph]:
     """The new graphs that are kept, each with its cause, oldest first."""
-    graphs = list(_history)
+    graphs = _kept()
     return [dataclasses.replace(known.info, cause=_cause(known, graphs)) for known in graphs]
 
 
 def cause(graph: NewGraph) -> str:
     """Why one of `all_graphs` is new; empty if it is not kept any more."""
-    graphs = list(_history)
+    graphs = _kept()
     return next((_cause(known, graphs) for known in graphs if known.info is graph), "")
 
 
@@ -218,5 +238,6 @@ def reset() -> None:
     """Forgets the causes: graphs are compared with those that come later. What has been interpreted
     before does not become new again."""
     with _lock:
+        _interpreted.clear()
         _history.clear()
         _new_graphs_of.clear()

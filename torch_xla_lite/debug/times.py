@@ -60,8 +60,8 @@ def rows() -> list[Row]:
 def _interpreted() -> Iterator[Row]:
     compiled = {info.structure for info in new_graphs.all_graphs()}
     accounts = _XLAC.cost_accounts()
-    for structure, line, num_ops, runs, seconds in _XLAC.interpreted_graphs():
-        row = Row("interpreted", line, num_ops, seconds, runs)
+    for structure, place, num_ops, runs, seconds in _XLAC.interpreted_graphs():
+        row = Row("interpreted", str(place), num_ops, seconds, runs)
         if structure is None:
             row.line, row.graphs = "(graphs that are forgotten)", 0
         elif structure not in compiled and structure in accounts:

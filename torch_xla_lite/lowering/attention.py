@@ -101,7 +101,7 @@ def _visible(mask: jax.Array, mask_type: int | None) -> jax.Array:
     return lax.expand_dims(visible, (1, 2)) if is_for_keys else visible
 
 
-@lower("aten::_transformer_encoder_layer_fwd")
+@lower("aten::_transformer_encoder_layer_fwd", results="encoder_layer")
 def transformer_encoder_layer_fwd(
     src: jax.Array,
     embed_dim: int,

@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -115,6 +116,14 @@ std::optional<Adapted> Adapted::Find(const c10::OperatorHandle& op, bool takes_i
   return converting;
 }
 
+// The same, found once for each op.
+const std::optional<Adapted>& FindOnce(const c10::OperatorHandle& op, bool takes_items) {
+  thread_local std::unordered_map<c10::OperatorName, std::optional<Adapted>> found;
+  const auto entry = found.find(op.operator_name());
+  if (entry != found.end()) return entry->second;
+  return found.emplace(op.operator_name(), Adapted::Find(op, takes_items)).first->second;
+}
+
 // The number of items that all lists among the arguments have.
 std::optional<size_t> CountItems(const Stack& arguments) {
   std::optional<size_t> count;
@@ -131,7 +140,7 @@ std::optional<size_t> CountItems(const Stack& arguments) {
 
 bool CallMetaFunction(const c10::OperatorHandle& op, Stack* stack) {
   const bool takes_items = op.operator_name().name.starts_with(kOfLists);
-  const auto function = Adapted::Find(op, takes_items);
+  const auto& function = FindOnce(op, takes_items);
   if (!function) return false;
   if (!takes_items) {
     function->Call(stack);

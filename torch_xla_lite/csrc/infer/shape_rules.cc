@@ -431,6 +431,16 @@ Results SoftMarginLoss(Arguments arguments) {
   return ByKernel("aten::soft_margin_loss", arguments);
 }
 
+// (src, embed_dim, num_heads, qkv_weight, qkv_bias, ...)
+Results EncoderLayer(Arguments arguments) {
+  const Tensor &src = arguments[0].toTensor(), &qkv = arguments[3].toTensor();
+  const int64_t width = arguments[1].toInt(), heads = arguments[2].toInt();
+  const bool fits = IsFloat(src) && src.dim() == 3 && src.size(2) == width && heads > 0 &&
+                    width % heads == 0 && qkv.scalar_type() == src.scalar_type() &&
+                    qkv.sizes() == at::IntArrayRef{3 * width, width};
+  return fits ? Results({Like(src)}) : Results();
+}
+
 // By the names in the facts of ops.
 Rule FindRule(std::string_view name) {
   static constexpr auto kRules = std::to_array<std::pair<std::string_view, Rule>>({
@@ -441,6 +451,7 @@ Rule FindRule(std::string_view name) {
       {"dropout_backward", DropoutBackward},
       {"elementwise", Elementwise},
       {"embedding", Embedding},
+      {"encoder_layer", EncoderLayer},
       {"factory", Factory},
       {"flash_attention", FlashAttention},
       {"grid", GridSampler2d},

@@ -191,7 +191,7 @@ inline constexpr OpFacts kOpTable[] = {
     {.op = "aten::_thnn_fused_lstm_cell_backward_impl", .is_lowered = true},
     {.op = "aten::_to_copy", .is_lowered = true, .any_strides = true},
     {.op = "aten::_transform_bias_rescale_qkv", .is_lowered = true},
-    {.op = "aten::_transformer_encoder_layer_fwd", .is_lowered = true},
+    {.op = "aten::_transformer_encoder_layer_fwd", .is_lowered = true, .results = "encoder_layer"},
     {.op = "aten::_trilinear", .is_lowered = true, .refuses = "b"},
     {.op = "aten::_unsafe_index.Tensor", .is_lowered = true},
     {.op = "aten::_unsafe_index_put", .is_lowered = true},
