@@ -104,7 +104,7 @@ def mish(self: jax.Array) -> jax.Array:
     return lax.mul(x, lax.tanh(log1p_exp(x)))
 
 
-@lower("aten::mish_backward", kernel="recorder", results="elementwise")
+@lower("aten::mish_backward", kernel="recorder", shape="elementwise")
 @broadcasting()
 def mish_backward(grad_output: jax.Array, self: jax.Array) -> jax.Array:
     x, grad = opmath(self), opmath(grad_output)
@@ -187,12 +187,12 @@ def leaky_relu_backward(
     return lax.select(lax.gt(x, _like(x, 0)), grad, lax.mul(grad, _like(x, negative_slope)))
 
 
-@lower("aten::hardtanh", refuses="c", results="elementwise")
+@lower("aten::hardtanh", refuses="c", shape="elementwise")
 def hardtanh(self: jax.Array, min_val: Operand = -1, max_val: Operand = 1) -> jax.Array:
     return lax.min(lax.max(self, _like(self, min_val)), _like(self, max_val))
 
 
-@lower("aten::hardtanh_backward", results="elementwise")
+@lower("aten::hardtanh_backward", shape="elementwise")
 @broadcasting()
 def hardtanh_backward(
     grad_output: jax.Array, self: jax.Array, min_val: Operand, max_val: Operand
@@ -223,13 +223,13 @@ def hardsigmoid_backward(grad_output: jax.Array, self: jax.Array) -> jax.Array:
     return lax.select(inside, lax.mul(grad, slope), _like(x, 0))
 
 
-@lower("aten::hardswish", refuses="biuc", results="elementwise")
+@lower("aten::hardswish", refuses="biuc", shape="elementwise")
 def hardswish(self: jax.Array) -> jax.Array:
     x = opmath(self)
     return lax.div(lax.mul(x, _gate(x)), _like(x, 6))
 
 
-@lower("aten::hardswish_backward", results="elementwise")
+@lower("aten::hardswish_backward", shape="elementwise")
 @broadcasting()
 def hardswish_backward(grad_output: jax.Array, self: jax.Array) -> jax.Array:
     x, grad = opmath(self), opmath(grad_output)

@@ -101,7 +101,7 @@ def _visible(mask: jax.Array, mask_type: int | None) -> jax.Array:
     return lax.expand_dims(visible, (1, 2)) if is_for_keys else visible
 
 
-@lower("aten::_transformer_encoder_layer_fwd", results="encoder_layer")
+@lower("aten::_transformer_encoder_layer_fwd", shape="encoder_layer")
 def transformer_encoder_layer_fwd(
     src: jax.Array,
     embed_dim: int,
@@ -233,9 +233,7 @@ def _fused(
     return attend
 
 
-@lower(
-    "aten::_scaled_dot_product_flash_attention_for_cpu", refuses="biuc", results="flash_attention"
-)
+@lower("aten::_scaled_dot_product_flash_attention_for_cpu", refuses="biuc", shape="flash_attention")
 def flash_attention_for_cpu(
     query: jax.Array,
     key_: jax.Array,

@@ -73,7 +73,7 @@ def sub(self: Operand, other: Operand, alpha: Operand = 1, *, outs) -> jax.Array
 
 
 @lower("aten::rsub.Tensor", rounds="numbers")
-@lower("aten::rsub.Scalar", rounds="numbers", results="elementwise")
+@lower("aten::rsub.Scalar", rounds="numbers", shape="elementwise")
 def rsub(self: Operand, other: Operand, alpha: Operand = 1, *, outs) -> jax.Array:
     a, b = _wide_pair(self, other, outs[0])
     return lax.sub(b, scaled(a, alpha))
@@ -372,7 +372,7 @@ def logaddexp2(self: Operand, other: Operand, *, outs) -> jax.Array:
     return jnp.logaddexp2(*_rounded_pair(self, other, outs[0]))
 
 
-@lower("aten::ldexp.Tensor", shares="self=same", results="ldexp")
+@lower("aten::ldexp.Tensor", shares="self=same", shape="ldexp")
 def ldexp(self: Operand, other: Operand, *, outs) -> jax.Array:
     a, b = _wide_pair(self, other, outs[0])
     return lax.mul(a, unary.exp2(b))
@@ -443,7 +443,7 @@ def polar(abs: jax.Array, angle: jax.Array, *, outs) -> jax.Array:
     return lax.complex(lax.mul(r, lax.cos(phi)), lax.mul(r, lax.sin(phi)))
 
 
-@lower("aten::_prelu_kernel", refuses="biuc", results="elementwise")
+@lower("aten::_prelu_kernel", refuses="biuc", shape="elementwise")
 def prelu(self: jax.Array, weight: jax.Array) -> jax.Array:
     positive = lax.gt(self, lax.full_like(self, 0))
     return lax.select(positive, self, lax.mul(self, broadcast(weight, self.shape)))

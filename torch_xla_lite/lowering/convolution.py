@@ -83,7 +83,7 @@ def _by_aten(
     refuses="b",
     one_dtype="input weight bias",
     refused_if="misfit_convolution",
-    results="convolution",
+    shape="convolution",
 )
 @lower("aten::convolution_overrideable")
 def convolution(

@@ -16,7 +16,7 @@ from torch_xla_lite.lowering.base.registry import lower
 _IMPOSSIBLE = -1e30
 
 
-@lower("aten::_ctc_loss.Tensor", kernel_needs="labels")
+@lower("aten::_ctc_loss.Tensor", completed_by="ctc_loss", kernel_needs="labels")
 def ctc_loss(
     log_probs: jax.Array,
     targets: jax.Array,

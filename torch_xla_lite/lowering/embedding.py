@@ -12,7 +12,7 @@ from torch_xla_lite.lowering.base.promotion import convert, opmath
 from torch_xla_lite.lowering.base.registry import Unsupported, lower
 
 
-@lower("aten::embedding", refused_if="empty_table", results="embedding")
+@lower("aten::embedding", refused_if="empty_table", shape="embedding")
 def embedding(
     weight: jax.Array,
     indices: jax.Array,
@@ -101,6 +101,7 @@ def _check_offsets(offsets: jax.Array, length: int) -> None:
 @lower(
     "aten::_embedding_bag",
     "aten::_embedding_bag_forward_only",
+    completed_by="embedding_bag",
     one_dtype="weight per_sample_weights",
 )
 def embedding_bag(

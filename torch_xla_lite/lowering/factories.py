@@ -30,9 +30,9 @@ def _zeros(outs: list[jax.ShapeDtypeStruct]) -> jax.Array:
 
 
 @lower("aten::empty.memory_format", "aten::new_empty", "aten::new_zeros", zeros=True)
-@lower("aten::zeros", zeros=True, results="factory")
-@lower("aten::zeros_like", zeros=True, results="like")
-@lower("aten::empty_like", zeros=True, results="like")
+@lower("aten::zeros", zeros=True, shape="factory")
+@lower("aten::zeros_like", zeros=True, shape="like")
+@lower("aten::empty_like", zeros=True, shape="like")
 @lower("aten::empty_permuted", zeros=True, by_value=False)
 @lower("aten::empty_strided", zeros=True, strides="stride")
 @lower("aten::new_empty_strided", zeros=True, strides="stride", by_value=False)
@@ -42,8 +42,8 @@ def zeros(*args: object, outs: list[jax.ShapeDtypeStruct], **kwargs: object) -> 
 
 
 @lower("aten::new_ones")
-@lower("aten::ones", results="factory")
-@lower("aten::ones_like", results="like")
+@lower("aten::ones", shape="factory")
+@lower("aten::ones_like", shape="like")
 def ones(*args: object, outs: list[jax.ShapeDtypeStruct], **kwargs: object) -> jax.Array:
     return lax.full(outs[0].shape, 1, outs[0].dtype)
 
@@ -54,7 +54,7 @@ def full_(size: list[int], fill_value: Operand, *, dtype=None, outs) -> jax.Arra
 
 
 @lower("aten::fill.Scalar", "aten::fill.Tensor")
-@lower("aten::full_like", results="like")
+@lower("aten::full_like", shape="like")
 def full_like(self: jax.Array, value: Operand, *, dtype=None, outs) -> jax.Array:
     return full(outs[0].shape, value, outs[0].dtype)
 
@@ -71,17 +71,17 @@ def scalar_tensor(s: Operand, *, dtype=None, outs) -> jax.Array:
     return full((), s, outs[0].dtype)
 
 
-@lower("aten::arange", constants=True, refuses="c", results="range")
+@lower("aten::arange", constants=True, refuses="c", shape="range")
 def arange_end(end: Number, *, dtype=None, outs) -> jax.Array:
     return _steps(0, 1, outs[0])
 
 
-@lower("aten::arange.start", constants=True, refuses="c", results="range")
+@lower("aten::arange.start", constants=True, refuses="c", shape="range")
 def arange_start(start: Number, end: Number, *, dtype=None, outs) -> jax.Array:
     return _steps(start, 1, outs[0])
 
 
-@lower("aten::arange.start_step", constants=True, refuses="c", results="range")
+@lower("aten::arange.start_step", constants=True, refuses="c", shape="range")
 def arange(start: Number, end: Number, step: Number = 1, *, dtype=None, outs) -> jax.Array:
     return _steps(start, step, outs[0])
 

@@ -48,7 +48,7 @@ def mse_loss(self: jax.Array, target: jax.Array, reduction: int = _MEAN) -> jax.
     return _reduced(lax.mul(difference, difference), reduction)
 
 
-@lower("aten::mse_loss_backward", results="loss_backward")
+@lower("aten::mse_loss_backward", shape="loss_backward")
 def mse_loss_backward(
     grad_output: jax.Array, self: jax.Array, target: jax.Array, reduction: int
 ) -> jax.Array:
@@ -71,7 +71,7 @@ def smooth_l1_loss(
     return _reduced(lax.select(lax.lt(size, lax.full_like(size, beta)), inner, outer), reduction)
 
 
-@lower("aten::smooth_l1_loss_backward", results="loss_backward")
+@lower("aten::smooth_l1_loss_backward", shape="loss_backward")
 def smooth_l1_loss_backward(
     grad_output: jax.Array, self: jax.Array, target: jax.Array, reduction: int, beta: float
 ) -> jax.Array:
@@ -85,7 +85,7 @@ def smooth_l1_loss_backward(
     return lax.mul(slope, _spread_grad(grad_output, a.shape, reduction, a.dtype))
 
 
-@lower("aten::huber_loss_backward", results="loss_backward")
+@lower("aten::huber_loss_backward", shape="loss_backward")
 def huber_loss_backward(
     grad_output: jax.Array, self: jax.Array, target: jax.Array, reduction: int, delta: float
 ) -> jax.Array:
@@ -95,7 +95,7 @@ def huber_loss_backward(
     return lax.mul(slope, _spread_grad(grad_output, a.shape, reduction, a.dtype))
 
 
-@lower("aten::soft_margin_loss", refuses="biuc", results="soft_margin_loss")
+@lower("aten::soft_margin_loss", refuses="biuc", shape="soft_margin_loss")
 def soft_margin_loss(self: jax.Array, target: jax.Array, reduction: int = _MEAN) -> jax.Array:
     a, b = _pair(self, target)
     return _reduced(lax.log1p(lax.exp(lax.neg(lax.mul(a, b)))), reduction)
@@ -118,7 +118,7 @@ def _weighted(loss: jax.Array, weight: jax.Array | None) -> jax.Array:
     )
 
 
-@lower("aten::binary_cross_entropy", refuses="biuc", one_dtype="self target weight", results="loss")
+@lower("aten::binary_cross_entropy", refuses="biuc", one_dtype="self target weight", shape="loss")
 def binary_cross_entropy(
     self: jax.Array, target: jax.Array, weight: jax.Array | None = None, reduction: int = _MEAN
 ) -> jax.Array:
@@ -135,7 +135,7 @@ def binary_cross_entropy(
     return _reduced(_weighted(loss, weight), reduction)
 
 
-@lower("aten::binary_cross_entropy_with_logits", refuses="biuc", results="loss")
+@lower("aten::binary_cross_entropy_with_logits", refuses="biuc", shape="loss")
 def binary_cross_entropy_with_logits(
     self: jax.Array,
     target: jax.Array,

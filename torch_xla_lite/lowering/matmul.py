@@ -163,7 +163,7 @@ def linear(x: jax.Array, weight: jax.Array, bias: jax.Array | None = None) -> ja
     refuses="b",
     one_dtype="input weight bias",
     any_strides=True,
-    results="linear",
+    shape="linear",
 )
 def linear_(input: jax.Array, weight: jax.Array, bias: jax.Array | None = None) -> jax.Array:
     if weight.ndim == 1:
@@ -172,7 +172,7 @@ def linear_(input: jax.Array, weight: jax.Array, bias: jax.Array | None = None) 
     return linear(input, weight, bias)
 
 
-@lower("aten::linear_backward")
+@lower("aten::linear_backward", own_kernel="linear_backward")
 def linear_backward(
     self: jax.Array, grad_output: jax.Array, weight: jax.Array, output_mask: list[bool], *, outs
 ) -> tuple[jax.Array | None, jax.Array | None, jax.Array | None]:

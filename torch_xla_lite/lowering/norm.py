@@ -110,7 +110,7 @@ def _saved(value: jax.Array, out: jax.ShapeDtypeStruct | None) -> jax.Array | No
     refuses="biuc",
     writes_statistics=True,
     dtype_of_input="weight bias running_mean running_var",
-    results="batch_norm",
+    shape="batch_norm",
 )
 def native_batch_norm(
     input: jax.Array,
@@ -130,7 +130,7 @@ def native_batch_norm(
     return output, _saved(center, outs[1]), _saved(invstd, outs[2])
 
 
-@lower("aten::_native_batch_norm_legit.no_stats", results="batch_norm")
+@lower("aten::_native_batch_norm_legit.no_stats", shape="batch_norm")
 def native_batch_norm_no_stats(
     input: jax.Array,
     weight: jax.Array | None,
@@ -167,7 +167,7 @@ def native_batch_norm_no_training(
 @lower(
     "aten::_native_batch_norm_legit_functional",
     dtype_of_input="weight bias running_mean running_var",
-    results="batch_norm",
+    shape="batch_norm",
 )
 def native_batch_norm_functional(
     input: jax.Array,
@@ -207,7 +207,7 @@ def batch_norm_no_update(
     return output, _saved(center, outs[1]), _saved(invstd, outs[2]), reserve
 
 
-@lower("aten::native_batch_norm_backward", results="batch_norm_backward")
+@lower("aten::native_batch_norm_backward", shape="batch_norm_backward")
 def native_batch_norm_backward(
     grad_out: jax.Array,
     input: jax.Array,
@@ -253,7 +253,7 @@ def _rows(x: jax.Array, lead: int) -> tuple[int, ...]:
     return tuple(range(lead, x.ndim))
 
 
-@lower("aten::native_layer_norm", dtype_of_input="weight bias", results="layer_norm")
+@lower("aten::native_layer_norm", dtype_of_input="weight bias", shape="layer_norm")
 def native_layer_norm(
     input: jax.Array,
     normalized_shape: list[int],
@@ -280,7 +280,7 @@ def layer_norm(
     return _affine(lax.mul(offset, _at(rstd, x, outer)), weight, bias, rows), center, rstd
 
 
-@lower("aten::native_layer_norm_backward", results="layer_norm_backward")
+@lower("aten::native_layer_norm_backward", shape="layer_norm_backward")
 def native_layer_norm_backward(
     grad_out: jax.Array,
     input: jax.Array,
@@ -313,7 +313,7 @@ def native_layer_norm_backward(
 # Group norm: [N, C, *spatial] viewed as [N, groups, C / groups · spatial].
 
 
-@lower("aten::native_group_norm", refuses="c", dtype_of_input="weight bias", results="group_norm")
+@lower("aten::native_group_norm", refuses="c", dtype_of_input="weight bias", shape="group_norm")
 def native_group_norm(
     input: jax.Array,
     weight: jax.Array | None,
@@ -330,7 +330,7 @@ def native_group_norm(
     return lax.reshape(output, input.shape), center, rstd
 
 
-@lower("aten::native_group_norm_backward", results="group_norm_backward")
+@lower("aten::native_group_norm_backward", shape="group_norm_backward")
 def native_group_norm_backward(
     grad_out: jax.Array,
     input: jax.Array,

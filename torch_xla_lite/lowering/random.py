@@ -27,6 +27,7 @@ from torch_xla_lite.lowering.base.promotion import (
 from torch_xla_lite.lowering.base.registry import lower
 
 Outs = list[jax.ShapeDtypeStruct]
+_NORMAL = "aten::normal_functional"
 
 
 def keep_mask(key: jax.Array, probability: float, shape: tuple[int, ...]) -> jax.Array:
@@ -40,7 +41,7 @@ def keep_mask(key: jax.Array, probability: float, shape: tuple[int, ...]) -> jax
 
 
 @lower("aten::_fused_dropout")
-@lower("aten::native_dropout", results="dropout", refused_if="bad_dropout")
+@lower("aten::native_dropout", draw="dropout", shape="dropout", refused_if="bad_dropout")
 def native_dropout(
     input: jax.Array, p: float, train: bool | None = True, *, key: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
@@ -53,7 +54,7 @@ def native_dropout(
     return lax.select(mask, scaled, lax.full_like(scaled, 0)), mask
 
 
-@lower("aten::native_dropout_backward", results="dropout_backward")
+@lower("aten::native_dropout_backward", shape="dropout_backward")
 def native_dropout_backward(
     grad_output: jax.Array, mask: jax.Array, scale: float, *, outs: Outs
 ) -> jax.Array:
@@ -86,9 +87,13 @@ def _normal(key: jax.Array, out: jax.ShapeDtypeStruct) -> jax.Array:
     return jax.random.normal(key, out.shape, dtype)
 
 
-@lower("aten::rand", refuses_results="biu", results="random")
+@lower("aten::rand", draw="rand", refuses_results="biu", shape="random")
 @lower(
-    "aten::rand.generator", "aten::rand_like", "aten::rand_like.generator", refuses_results="biu"
+    "aten::rand.generator",
+    "aten::rand_like",
+    "aten::rand_like.generator",
+    draw="rand",
+    refuses_results="biu",
 )
 def rand(*args: object, outs: Outs, key: jax.Array, **kwargs: object) -> jax.Array:
     return _below_one(_uniform(key, outs[0]), outs[0].dtype)
@@ -101,13 +106,19 @@ def _below_one(x: jax.Array, dtype: np.dtype) -> jax.Array:
     return lax.min(x, lax.full_like(x, float(1 - jnp.finfo(dtype).epsneg)))
 
 
-@lower("aten::randn", results="random")
-@lower("aten::randn.generator", "aten::randn_like", "aten::randn_like.generator")
+@lower("aten::randn", padded=_NORMAL, shape="random")
+@lower("aten::randn.generator", "aten::randn_like", "aten::randn_like.generator", padded=_NORMAL)
 def randn(*args: object, outs: Outs, key: jax.Array, **kwargs: object) -> jax.Array:
     return _normal(key, outs[0])
 
 
-@lower("aten::uniform", refuses="biu", refused_if="bad_interval")
+@lower(
+    "aten::uniform",
+    draw="uniform",
+    padded="aten::uniform",
+    refuses="biu",
+    refused_if="bad_interval",
+)
 def uniform(self: jax.Array, from_: float = 0, to: float = 1, *, outs, key) -> jax.Array:
     unit = _below_one(_uniform(key, outs[0]), outs[0].dtype)
     if (from_, to) == (0, 1):
@@ -125,7 +136,7 @@ def _between(low: Operand, width: Operand, unit: jax.Array) -> jax.Array:
     return convert(wide * width + low, unit.dtype)
 
 
-@lower("aten::normal_functional", runtime_floats="mean std", negative="std")
+@lower("aten::normal_functional", padded=_NORMAL, runtime_floats="mean std", negative="std")
 def normal(self: object, mean: Operand = 0.0, std: Operand = 1.0, *, outs, key) -> jax.Array:
     x = _normal(key, outs[0])
     if isinstance(std, jax.Array) or std != 1:
@@ -137,6 +148,7 @@ def normal(self: object, mean: Operand = 0.0, std: Operand = 1.0, *, outs, key) 
 
 @lower(
     "aten::normal.float_float",
+    padded=_NORMAL,
     runtime_floats="mean std",
     negative="std",
     shares="mean=same std=same",
@@ -151,6 +163,7 @@ def normal_of_size(
     "aten::normal.Tensor_float",
     "aten::normal.float_Tensor",
     "aten::normal.Tensor_Tensor",
+    padded="operands",
     refuses="biuc",
     shares="mean=same std=same",
 )
@@ -162,24 +175,24 @@ def normal_of(mean: Operand, std: Operand = 1.0, *, outs, key) -> jax.Array:
     return lax.add(scaled, full(x.shape, mean, x.dtype))
 
 
-@lower("aten::log_normal", runtime_floats="mean std", negative="std")
+@lower("aten::log_normal", padded="aten::log_normal", runtime_floats="mean std", negative="std")
 def log_normal(self: jax.Array, mean: Operand = 1.0, std: Operand = 2.0, *, outs, key) -> jax.Array:
     return lax.exp(normal(self, mean, std, outs=outs, key=key))
 
 
-@lower("aten::exponential", runtime_floats="lambd", negative="lambd")
+@lower("aten::exponential", padded="aten::exponential", runtime_floats="lambd", negative="lambd")
 def exponential(self: jax.Array, lambd: Operand = 1.0, *, outs, key) -> jax.Array:
     u = _open_uniform(key, outs[0])
     return lax.div(lax.neg(lax.log(u)), full(u.shape, lambd, u.dtype))
 
 
-@lower("aten::geometric")
+@lower("aten::geometric", padded="aten::geometric")
 def geometric(self: jax.Array, p: float, *, outs, key) -> jax.Array:
     u = _open_uniform(key, outs[0])
     return lax.ceil(lax.div(lax.log(u), lax.full_like(u, np.log1p(-p))))
 
 
-@lower("aten::cauchy", runtime_floats="median sigma", negative="sigma")
+@lower("aten::cauchy", padded="aten::cauchy", runtime_floats="median sigma", negative="sigma")
 def cauchy(self: jax.Array, median: Operand = 0.0, sigma: Operand = 1.0, *, outs, key) -> jax.Array:
     u = _open_uniform(key, outs[0])
     angle = lax.mul(lax.sub(u, lax.full_like(u, 0.5)), lax.full_like(u, np.pi))
@@ -187,9 +200,10 @@ def cauchy(self: jax.Array, median: Operand = 0.0, sigma: Operand = 1.0, *, outs
     return lax.add(scaled, full(u.shape, median, u.dtype))
 
 
-@lower("aten::bernoulli", refuses="biuc", shares="self=same p=same")
+@lower("aten::bernoulli", draw="bernoulli", refuses="biuc", shares="self=same p=same")
 @lower(
     "aten::bernoulli.Tensor",
+    draw="bernoulli",
     refuses="c",
     shares="self=same p=same",
     refused_if="misfit_probabilities",
@@ -204,7 +218,13 @@ def bernoulli(self: jax.Array, p: jax.Array | None = None, *, outs, key) -> jax.
     return lax.lt(convert(u, probability.dtype), broadcast(probability, outs[0].shape))
 
 
-@lower("aten::bernoulli.p", refuses="c", shares="self=same p=same", refused_if="no_probability")
+@lower(
+    "aten::bernoulli.p",
+    draw="bernoulli_p",
+    refuses="c",
+    shares="self=same p=same",
+    refused_if="no_probability",
+)
 def bernoulli_p(self: jax.Array, p: float = 0.5, *, outs, key) -> jax.Array:
     return keep_mask(key, p, outs[0].shape)
 
@@ -216,14 +236,26 @@ def _integers(key: jax.Array, out: jax.ShapeDtypeStruct, low: int, high: int) ->
     return jax.random.randint(key, out.shape, low, high, np.int64)
 
 
-@lower("aten::randint", refuses_results="c", refused_if="empty_range", results="factory")
-@lower("aten::randint.generator", refuses_results="c", refused_if="empty_range")
+@lower(
+    "aten::randint",
+    draw="below_0",
+    refuses_results="c",
+    refused_if="empty_range",
+    shape="factory",
+)
+@lower("aten::randint.generator", draw="below_0", refuses_results="c", refused_if="empty_range")
 def randint(high: int, size: list[int], *, dtype=None, outs, key) -> jax.Array:
     return _integers(key, outs[0], 0, high)
 
 
-@lower("aten::randint.low", refuses_results="c", refused_if="empty_range", results="factory")
-@lower("aten::randint.low_generator", refuses_results="c", refused_if="empty_range")
+@lower(
+    "aten::randint.low",
+    draw="from_0",
+    refuses_results="c",
+    refused_if="empty_range",
+    shape="factory",
+)
+@lower("aten::randint.low_generator", draw="from_0", refuses_results="c", refused_if="empty_range")
 def randint_low(low: int, high: int, size: list[int], *, dtype=None, outs, key) -> jax.Array:
     return _integers(key, outs[0], low, high)
 
@@ -231,6 +263,7 @@ def randint_low(low: int, high: int, size: list[int], *, dtype=None, outs, key) 
 @lower(
     "aten::randint_like",
     "aten::randint_like.generator",
+    draw="below_1",
     refuses_results="c",
     refused_if="empty_range",
 )
@@ -241,6 +274,7 @@ def randint_like(self: jax.Array, high: int, *, dtype=None, outs, key) -> jax.Ar
 @lower(
     "aten::randint_like.low_dtype",
     "aten::randint_like.low_generator_dtype",
+    draw="from_1",
     refuses_results="c",
     refused_if="empty_range",
 )
@@ -248,17 +282,17 @@ def randint_like_low(self: jax.Array, low: int, high: int, *, dtype=None, outs, 
     return _integers(key, outs[0], low, high)
 
 
-@lower("aten::random.from", refuses="c", refused_if="empty_range")
+@lower("aten::random.from", draw="from_1", refuses="c", refused_if="empty_range")
 def random_from(self: jax.Array, from_: int, to: int | None, *, outs, key) -> jax.Array:
     return _integers(key, outs[0], from_, _default_end(outs[0].dtype) if to is None else to)
 
 
-@lower("aten::random.to", refuses="c", refused_if="empty_range")
+@lower("aten::random.to", draw="below_1", refuses="c", refused_if="empty_range")
 def random_to(self: jax.Array, to: int, *, outs, key) -> jax.Array:
     return _integers(key, outs[0], 0, to)
 
 
-@lower("aten::random", refuses="c")
+@lower("aten::random", draw="random", refuses="c")
 def random(self: jax.Array, *, outs, key) -> jax.Array:
     return _integers(key, outs[0], 0, _default_end(outs[0].dtype))
 
@@ -275,6 +309,7 @@ def _default_end(dtype: np.dtype) -> int:
 @lower(
     "aten::randperm",
     "aten::randperm.generator",
+    draw="permutation",
     refuses_results="bc",
     refused_if="inexact_numbers",
 )
@@ -284,7 +319,7 @@ def randperm(n: int, *, dtype=None, outs, key) -> jax.Array:
     return jax.random.permutation(key, n)
 
 
-@lower("aten::poisson", refuses="biuc")
+@lower("aten::poisson", padded="operands", refuses="biuc")
 def poisson(self: jax.Array, *, outs, key) -> jax.Array:
     message = "invalid Poisson rate, expected rate to be non-negative"
     check(~jnp.all(self >= 0), message, RuntimeError)
@@ -293,9 +328,10 @@ def poisson(self: jax.Array, *, outs, key) -> jax.Array:
 
 @lower(
     "aten::binomial",
+    padded="operands",
     refuses="biuc",
     one_dtype="count prob",
-    results="elementwise",
+    shape="elementwise",
     refused_if="misfit_trials",
 )
 def binomial(count: jax.Array, prob: jax.Array, *, outs, key) -> jax.Array:
@@ -305,7 +341,7 @@ def binomial(count: jax.Array, prob: jax.Array, *, outs, key) -> jax.Array:
     return rejection.binomial(key, jnp.broadcast_to(trials, shape), jnp.broadcast_to(p, shape))
 
 
-@lower("aten::_standard_gamma", refuses="biuc")
+@lower("aten::_standard_gamma", padded="operands", refuses="biuc")
 def standard_gamma(self: jax.Array, *, key) -> jax.Array:
     sample = lax.exp(rejection.log_gamma(key, opmath(self)))
     # As in torch, no sample is zero or NaN: programs take the logarithm of samples.
@@ -313,12 +349,18 @@ def standard_gamma(self: jax.Array, *, key) -> jax.Array:
     return lax.select(lax.gt(sample, least), sample, least)
 
 
-@lower("torch_xla_lite::log_gamma")
+@lower("torch_xla_lite::log_gamma", padded="operands")
 def log_gamma(self: jax.Array, generator: None = None, *, key) -> jax.Array:
     return rejection.log_gamma(key, self)
 
 
-@lower("aten::rrelu_with_noise_functional", refuses="biuc", refused_if="misfit_noise")
+@lower(
+    "aten::rrelu_with_noise_functional",
+    draw="rrelu",
+    padded="operands",
+    refuses="biuc",
+    refused_if="misfit_noise",
+)
 def rrelu_with_noise(
     self: jax.Array,
     noise: jax.Array,

@@ -19,7 +19,7 @@ def _with_bias(gates: jax.Array, bias: jax.Array | None) -> jax.Array:
     return opmath(gates) if bias is None else opmath(gates) + opmath(bias)
 
 
-@lower("aten::_thnn_fused_lstm_cell")
+@lower("aten::_thnn_fused_lstm_cell", own_kernel="lstm_cell")
 def fused_lstm_cell(
     input_gates: jax.Array,
     hidden_gates: jax.Array,
@@ -34,7 +34,7 @@ def fused_lstm_cell(
     return o * lax.tanh(cy), cy, jnp.concatenate([i, f, g, o], axis=1)
 
 
-@lower("aten::_thnn_fused_lstm_cell_backward_impl")
+@lower("aten::_thnn_fused_lstm_cell_backward_impl", own_kernel="lstm_cell_backward")
 def fused_lstm_cell_backward(
     grad_hy: jax.Array | None,
     grad_cy: jax.Array | None,
@@ -59,7 +59,7 @@ def fused_lstm_cell_backward(
     return gates, grad_c * f, gates.sum(0) if has_bias else None
 
 
-@lower("aten::_thnn_fused_gru_cell")
+@lower("aten::_thnn_fused_gru_cell", own_kernel="gru_cell")
 def fused_gru_cell(
     input_gates: jax.Array,
     hidden_gates: jax.Array,
@@ -75,7 +75,7 @@ def fused_gru_cell(
     return n + z * (h - n), jnp.concatenate([r, z, n, h, hnew], axis=1)
 
 
-@lower("aten::_thnn_fused_gru_cell_backward")
+@lower("aten::_thnn_fused_gru_cell_backward", own_kernel="gru_cell_backward")
 def fused_gru_cell_backward(
     grad_hy: jax.Array, workspace: jax.Array, has_bias: bool
 ) -> tuple[jax.Array | None, ...]:
@@ -141,7 +141,7 @@ def _where_valid(valid: jax.Array | None, chosen: Any, other: Any) -> Any:
     return jax.tree.map(lambda a, b: jnp.where(valid[:, None], a, b), chosen, other)
 
 
-@lower("torch_xla_lite::recurrence")
+@lower("torch_xla_lite::recurrence", own_kernel="recurrence")
 def recurrence(
     x: jax.Array,
     h: jax.Array,
@@ -167,7 +167,7 @@ def recurrence(
     return _scan(step, (h, c, no_gates), (x, valid), reverse)[1]
 
 
-@lower("torch_xla_lite::recurrence_backward")
+@lower("torch_xla_lite::recurrence_backward", own_kernel="recurrence_backward")
 def recurrence_backward(
     grad_hs: jax.Array,
     grad_cs: jax.Array | None,

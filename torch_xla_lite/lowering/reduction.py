@@ -55,7 +55,7 @@ def divided_by_count(total: jax.Array, count: int) -> jax.Array:
 
 
 @lower("aten::sum.dim_IntList", any_strides=True)
-@lower("aten::sum", any_strides=True, results="sum")
+@lower("aten::sum", any_strides=True, shape="sum")
 def sum_(
     self: jax.Array, dim: Dims = None, keepdim: bool = False, *, dtype=None, outs
 ) -> jax.Array:
@@ -75,7 +75,7 @@ def nansum(
 
 
 @lower("aten::mean.dim", any_strides=True)
-@lower("aten::mean", any_strides=True, results="mean")
+@lower("aten::mean", any_strides=True, shape="mean")
 def mean(
     self: jax.Array, dim: Dims = None, keepdim: bool = False, *, dtype=None, outs
 ) -> jax.Array:
@@ -308,7 +308,7 @@ def _root(variance: jax.Array) -> jax.Array:
     return jnp.where(is_zero, 0, lax.sqrt(jnp.where(is_zero, 1, variance)))
 
 
-@lower("aten::logsumexp", results="logsumexp")
+@lower("aten::logsumexp", shape="logsumexp")
 def logsumexp(self: jax.Array, dim: Dims, keepdim: bool = False, *, outs) -> jax.Array:
     x = convert(self, opmath_dtype(outs[0].dtype))
     if is_complex(x.dtype):

@@ -16,14 +16,14 @@ from torch_xla_lite.lowering.base.registry import lower
 from torch_xla_lite.lowering.binary import to_bool
 
 
-@lower("aten::where.self", casts_numbers=True, results="where")
+@lower("aten::where.self", casts_numbers=True, shape="where")
 def where(condition: jax.Array, self: Operand, other: Operand, *, outs) -> jax.Array:
     a, b = operands(self, other, dtype=outs[0].dtype, shape=outs[0].shape)
     return lax.select(broadcast(to_bool(condition), outs[0].shape), a, b)
 
 
 @lower("aten::masked_fill.Tensor", shares="mask=same")
-@lower("aten::masked_fill.Scalar", shares="mask=same", results="masked_fill")
+@lower("aten::masked_fill.Scalar", shares="mask=same", shape="masked_fill")
 def masked_fill(self: jax.Array, mask: jax.Array, value: Operand, *, outs) -> jax.Array:
     shape = outs[0].shape
     filled = full(shape, value, self.dtype)

@@ -233,7 +233,7 @@ for _name in _DIRECT:
     _register_direct(_name)
 
 
-@lower("aten::abs", refuses="b", results="elementwise")
+@lower("aten::abs", refuses="b", shape="elementwise")
 def abs_(self: jax.Array) -> jax.Array:
     return self if self.dtype.kind in "bu" else lax.abs(self)
 
@@ -380,7 +380,7 @@ def reciprocal(self: jax.Array, *, outs) -> jax.Array:
     return lax.div(lax.full_like(x, 1), x)
 
 
-@lower("aten::relu", refuses="bc", shares="", results="elementwise")
+@lower("aten::relu", refuses="bc", shares="", shape="elementwise")
 def relu(self: jax.Array) -> jax.Array:
     return lax.max(self, lax.full_like(self, 0))
 

@@ -344,7 +344,7 @@ def _grid_sampler(
 
 
 @lower("aten::grid_sampler_3d", refuses="biuc", one_dtype="input grid")
-@lower("aten::grid_sampler_2d", refuses="biuc", one_dtype="input grid", results="grid")
+@lower("aten::grid_sampler_2d", refuses="biuc", one_dtype="input grid", shape="grid")
 @lower("aten::_grid_sampler_2d_cpu_fallback")
 def grid_sampler(
     input: jax.Array,

@@ -484,7 +484,7 @@ bool ApplyShapeRule(const ops::OpInfo& info, torch::jit::Stack* stack) {
   if (info.has_out || !op) return false;
   torch::jit::Stack results = *stack;
   if (!CallMetaFunction(*op, &results)) {
-    const Rule rule = FindRule(info.facts->results);
+    const Rule rule = FindRule(info.facts->shape);
     if (rule == nullptr) return false;
     auto found = rule(*stack);
     if (!found) return false;

@@ -2,8 +2,13 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <array>
 #include <cstdint>
 #include <limits>
+#include <string_view>
+#include <utility>
+
+#include "torch_xla_lite/csrc/ops/named.h"
 
 namespace torch_xla_lite::interpreter {
 namespace {
@@ -49,11 +54,12 @@ void CompleteCtcLoss(const Stack& arguments, Stack* results) {
 
 }  // namespace
 
-Completion FindCompletion(std::string_view op) {
-  if (op == "aten::_ctc_loss.Tensor") return CompleteCtcLoss;
-  if (op == "aten::_embedding_bag") return CompleteEmbeddingBag;
-  if (op == "aten::_embedding_bag_forward_only") return CompleteEmbeddingBag;
-  return nullptr;
+Completion FindCompletion(std::string_view name) {
+  static constexpr auto kCompletions = std::to_array<std::pair<std::string_view, Completion>>({
+      {"ctc_loss", CompleteCtcLoss},
+      {"embedding_bag", CompleteEmbeddingBag},
+  });
+  return ops::Named(kCompletions, name);
 }
 
 }  // namespace torch_xla_lite::interpreter

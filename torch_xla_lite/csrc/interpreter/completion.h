@@ -3,8 +3,7 @@
 // The kernel of an op may leave such a result empty, or give it a size that depends on data, where
 // torch's meta function, and so the graph, has one that does not.
 //
-//   if (const Completion complete = FindCompletion("aten::_embedding_bag")) complete(call,
-//   &results);
+//   if (const auto complete = FindCompletion(facts.completed_by)) complete(arguments, &results);
 
 #ifndef TORCH_XLA_LITE_CSRC_INTERPRETER_COMPLETION_H_
 #define TORCH_XLA_LITE_CSRC_INTERPRETER_COMPLETION_H_
@@ -17,8 +16,8 @@ namespace torch_xla_lite::interpreter {
 
 using Completion = void (*)(const torch::jit::Stack& arguments, torch::jit::Stack* results);
 
-// nullptr for other ops.
-Completion FindCompletion(std::string_view op);
+// By the fact `completed_by` of an op; nullptr for the empty name.
+Completion FindCompletion(std::string_view name);
 
 }  // namespace torch_xla_lite::interpreter
 

@@ -7,6 +7,7 @@
 #include <c10/util/complex.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -21,6 +22,7 @@
 #include "torch_xla_lite/csrc/ir/shape.h"
 #include "torch_xla_lite/csrc/ops/call.h"
 #include "torch_xla_lite/csrc/ops/map_tensors.h"
+#include "torch_xla_lite/csrc/ops/named.h"
 #include "torch_xla_lite/csrc/ops/op_facts.h"
 #include "torch_xla_lite/csrc/ops/op_name.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
@@ -124,16 +126,18 @@ bool SharesPlace(const at::Tensor& a, const at::Tensor& b) {
 
 using Kernel = void (*)(torch::jit::Stack*);
 
-// Kernels of this project, for ops that torch has none of.
-Kernel FindKernel(std::string_view op) {
-  if (op == "aten::linear_backward") return LinearBackward;
-  if (op == "aten::_thnn_fused_lstm_cell") return LstmCell;
-  if (op == "aten::_thnn_fused_lstm_cell_backward_impl") return LstmCellBackward;
-  if (op == "aten::_thnn_fused_gru_cell") return GruCell;
-  if (op == "aten::_thnn_fused_gru_cell_backward") return GruCellBackward;
-  if (op == "torch_xla_lite::recurrence") return Recurrence;
-  if (op == "torch_xla_lite::recurrence_backward") return RecurrenceBackward;
-  return nullptr;
+// Kernels of this project, for ops that torch has none of, by the fact `own_kernel`.
+Kernel FindKernel(std::string_view name) {
+  static constexpr auto kKernels = std::to_array<std::pair<std::string_view, Kernel>>({
+      {"gru_cell", GruCell},
+      {"gru_cell_backward", GruCellBackward},
+      {"linear_backward", LinearBackward},
+      {"lstm_cell", LstmCell},
+      {"lstm_cell_backward", LstmCellBackward},
+      {"recurrence", Recurrence},
+      {"recurrence_backward", RecurrenceBackward},
+  });
+  return ops::Named(kKernels, name);
 }
 
 }  // namespace
@@ -146,9 +150,9 @@ CpuCall::CpuCall(const ir::Signature& signature) : signature_(signature) {
   is_seeded_ = op->hasTag(at::Tag::nondeterministic_seeded);
   draws_ = is_seeded_ && name != kAttention;
   if (!facts.by_value) return;
-  kernel_ = FindKernel(name);
-  complete_ = FindCompletion(name);
-  draw_ = signature.outputs.empty() ? nullptr : FindDraw(name, signature.outputs[0]);
+  kernel_ = FindKernel(facts.own_kernel);
+  complete_ = FindCompletion(facts.completed_by);
+  draw_ = signature.outputs.empty() ? nullptr : FindDraw(facts.draw, signature.outputs[0]);
   if (draw_ == nullptr && !HasKernel(*op)) return;
   // The first word belongs to the recorder.
   const auto arguments = std::span<const uint64_t>(signature.words).subspan(1);

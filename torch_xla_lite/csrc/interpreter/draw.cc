@@ -6,17 +6,21 @@
 #include <ATen/ops/where.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <numeric>
 #include <span>
-#include <unordered_map>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "torch_xla_lite/csrc/interpreter/opmath.h"
 #include "torch_xla_lite/csrc/ir/shape.h"
 #include "torch_xla_lite/csrc/kernels/keep_mask.h"
+#include "torch_xla_lite/csrc/ops/named.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
 
 namespace torch_xla_lite::interpreter {
@@ -212,53 +216,40 @@ Results Permutation(const Stack& /*arguments*/, const Threefry& key, const ir::S
   return {result};
 }
 
-// What a lowering can give exactly in these dtypes.
-enum class Kind { kFloats, kReals, kFloatsButDoubles };
+Draw Find(std::string_view name) {
+  static constexpr auto kDraws = std::to_array<std::pair<std::string_view, Draw>>({
+      {"below_0", BelowHigh<0>},
+      {"below_1", BelowHigh<1>},
+      {"bernoulli", Bernoulli},
+      {"bernoulli_p", BernoulliP},
+      {"dropout", NativeDropout},
+      {"from_0", FromLow<0>},
+      {"from_1", FromLow<1>},
+      {"permutation", Permutation},
+      {"rand", Rand},
+      {"random", Random},
+      {"rrelu", Rrelu},
+      {"uniform", Uniform},
+  });
+  return ops::Named(kDraws, name);
+}
 
-struct Entry {
-  Draw draw;
-  Kind kind;
-};
-
-const std::unordered_map<std::string_view, Entry>& Entries() {
-  static const auto* entries = new std::unordered_map<std::string_view, Entry>{
-      {"aten::native_dropout", {NativeDropout, Kind::kFloats}},
-      {"aten::rand", {Rand, Kind::kFloats}},
-      {"aten::rand.generator", {Rand, Kind::kFloats}},
-      {"aten::rand_like", {Rand, Kind::kFloats}},
-      {"aten::rand_like.generator", {Rand, Kind::kFloats}},
-      {"aten::rrelu_with_noise_functional", {Rrelu, Kind::kFloatsButDoubles}},
-      {"aten::uniform", {Uniform, Kind::kFloatsButDoubles}},
-      {"aten::bernoulli", {Bernoulli, Kind::kReals}},
-      {"aten::bernoulli.Tensor", {Bernoulli, Kind::kReals}},
-      {"aten::bernoulli.p", {BernoulliP, Kind::kReals}},
-      {"aten::randint", {BelowHigh<0>, Kind::kReals}},
-      {"aten::randint.generator", {BelowHigh<0>, Kind::kReals}},
-      {"aten::randint.low", {FromLow<0>, Kind::kReals}},
-      {"aten::randint.low_generator", {FromLow<0>, Kind::kReals}},
-      {"aten::randint_like", {BelowHigh<1>, Kind::kReals}},
-      {"aten::randint_like.low_dtype", {FromLow<1>, Kind::kReals}},
-      {"aten::random", {Random, Kind::kReals}},
-      {"aten::random.to", {BelowHigh<1>, Kind::kReals}},
-      {"aten::random.from", {FromLow<1>, Kind::kReals}},
-      {"aten::randperm", {Permutation, Kind::kReals}},
-      {"aten::randperm.generator", {Permutation, Kind::kReals}},
-  };
-  return *entries;
+// Whether the lowering gives the same numbers in this dtype.
+bool IsExact(Draw draw, c10::ScalarType dtype) {
+  const bool is_float =
+      dtype == at::kFloat || dtype == at::kDouble || dtype == at::kHalf || dtype == at::kBFloat16;
+  if (draw == Uniform || draw == Rrelu) return is_float && dtype != at::kDouble;
+  if (draw == Rand || draw == NativeDropout) return is_float;
+  return is_float || c10::isIntegralType(dtype, /*includeBool=*/true);
 }
 
 }  // namespace
 
-Draw FindDraw(std::string_view op, const ir::Shape* out) {
-  const auto found = Entries().find(op);
-  if (found == Entries().end() || out == nullptr) return nullptr;
-  const c10::ScalarType dtype = tensor::ScalarTypeOf(out);
-  const bool is_float =
-      dtype == at::kFloat || dtype == at::kDouble || dtype == at::kHalf || dtype == at::kBFloat16;
-  const bool is_integer = c10::isIntegralType(dtype, /*includeBool=*/true);
-  if (dtype == at::kDouble && found->second.kind == Kind::kFloatsButDoubles) return nullptr;
-  const bool fits = is_float || (is_integer && found->second.kind == Kind::kReals);
-  return fits ? found->second.draw : nullptr;
+Draw FindDraw(std::string_view name, const ir::Shape* out) {
+  const Draw draw = Find(name);
+  const bool is_exact =
+      draw != nullptr && out != nullptr && IsExact(draw, tensor::ScalarTypeOf(out));
+  return is_exact ? draw : nullptr;
 }
 
 }  // namespace torch_xla_lite::interpreter

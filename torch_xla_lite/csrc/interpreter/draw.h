@@ -2,7 +2,7 @@
 //
 // They give bit for bit the numbers of their lowerings (lowering/random.py), without a compilation.
 //
-//   if (const Draw* draw = FindDraw("aten::rand", shape)) results = draw(arguments, key, *shape);
+//   if (const Draw* draw = FindDraw(facts.draw, shape)) results = draw(arguments, key, *shape);
 //
 // Those that need a logarithm or a rounded product are in padded_draws.h.
 
@@ -28,8 +28,8 @@ namespace torch_xla_lite::interpreter {
 using Draw = std::vector<at::Tensor> (*)(const torch::jit::Stack& arguments,
                                          const kernels::Threefry& key, const ir::Shape& out);
 
-// Nothing if the op, or the op with such a result, needs its lowering.
-Draw FindDraw(std::string_view op, const ir::Shape* out);
+// By the fact `draw` of an op. Nothing if the op, or the op with such a result, needs its lowering.
+Draw FindDraw(std::string_view name, const ir::Shape* out);
 
 }  // namespace torch_xla_lite::interpreter
 

@@ -12,6 +12,7 @@
 
 #include "torch_xla_lite/csrc/aten/kernel_keys.h"
 #include "torch_xla_lite/csrc/ir/shape.h"
+#include "torch_xla_lite/csrc/ops/op_facts.h"
 #include "torch_xla_lite/csrc/ops/op_name.h"
 #include "torch_xla_lite/csrc/ops/words.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
@@ -26,26 +27,8 @@ using ops::Tag;
 constexpr uint64_t kFew = 128;
 constexpr uint64_t kMany = 4096;
 
-constexpr std::string_view kNormal = "aten::normal_functional";
-
-// An op, and the one with the arguments (self, floats, generator) that draws the same numbers.
-struct Entry {
-  std::string_view op;
-  std::string_view drawn_by;
-};
-constexpr std::array<Entry, 11> kEntries = {{
-    {"aten::cauchy", "aten::cauchy"},
-    {"aten::exponential", "aten::exponential"},
-    {"aten::geometric", "aten::geometric"},
-    {"aten::log_normal", "aten::log_normal"},
-    {"aten::normal.float_float", kNormal},
-    {"aten::normal_functional", kNormal},
-    {"aten::randn", kNormal},
-    {"aten::randn.generator", kNormal},
-    {"aten::randn_like", kNormal},
-    {"aten::randn_like.generator", kNormal},
-    {"aten::uniform", "aten::uniform"},
-}};
+// The fact `padded` of ops with operands whose elements are parameters of their numbers.
+constexpr std::string_view kOperands = "operands";
 
 // The floats at the beginning of a call's arguments, after `self`, with their heads: constants, and
 // those that the node has.
@@ -60,27 +43,21 @@ std::span<const uint64_t> Floats(std::span<const uint64_t> words) {
   return words.first(count);
 }
 
-// The same call, but of `shape`. The first word tells ops apart and has the default dtype.
-std::vector<uint64_t> WordsOf(const Entry& entry, const ir::Signature& signature,
+// A call of an op that draws the same numbers, but of `shape`. The first word tells ops apart and
+// has the default dtype.
+std::vector<uint64_t> WordsOf(std::string_view op, const ir::Signature& signature,
                               const ir::Shape* shape) {
   constexpr std::array<uint64_t, 4> kStandard = {Head(Tag::kDouble), std::bit_cast<uint64_t>(0.0),
                                                  Head(Tag::kDouble), std::bit_cast<uint64_t>(1.0)};
   std::span<const uint64_t> floats = Floats(signature.words);
   if (floats.empty()) floats = kStandard;
   std::vector<uint64_t> words = {
-      (signature.words[0] >> 56 << 56) | reinterpret_cast<uint64_t>(entry.drawn_by.data()),
+      (signature.words[0] >> 56 << 56) | reinterpret_cast<uint64_t>(op.data()),
       Head(Tag::kTensor, reinterpret_cast<uint64_t>(shape))};
   words.insert(words.end(), floats.begin(), floats.end());
   words.push_back(Head(Tag::kNone));  // the generator
   return words;
 }
-
-// Ops with operands whose elements are parameters of their numbers.
-constexpr std::array<std::string_view, 8> kOfParameters = {
-    "aten::_standard_gamma",      "aten::binomial",
-    "aten::normal.Tensor_Tensor", "aten::normal.Tensor_float",
-    "aten::normal.float_Tensor",  "aten::poisson",
-    "torch_xla_lite::log_gamma",  "aten::rrelu_with_noise_functional"};
 
 // The same call, but of operands of these shapes.
 std::vector<uint64_t> WordsOf(const ir::Signature& signature,
@@ -118,26 +95,22 @@ int64_t PaddedSize(const ir::Shape& out) {
 
 }  // namespace
 
-bool PaddedDraws::Has(std::string_view op) {
-  return std::ranges::find(kEntries, op, &Entry::op) != kEntries.end() ||
-         std::ranges::find(kOfParameters, op) != kOfParameters.end();
-}
+bool PaddedDraws::Has(std::string_view op) { return !ops::FactsOf(op).padded.empty(); }
 
 std::optional<std::vector<at::Tensor>> PaddedDraws::Run(const ir::Node& call,
                                                         std::span<const at::Tensor> operands) {
   const aten::KernelKeysGuard keys;
   const ir::Signature& wanted = call.signature();
-  const std::string_view op = wanted.op;
-  if (const auto* const entry = std::ranges::find(kEntries, op, &Entry::op);
-      entry != kEntries.end()) {
+  const std::string_view op = wanted.op, drawn_by = ops::FactsOf(op).padded;
+  if (drawn_by.empty()) return std::nullopt;
+  if (drawn_by != kOperands) {
     const ir::Shape& out = *wanted.outputs[0];
     const auto shape = ir::Shape::Of(out.dtype(), {PaddedSize(out)});
     // Only its shape matters.
     const at::Tensor self(at::detail::empty_cpu(shape->dims(), tensor::ScalarTypeOf(&out)));
-    return RunPadded(call, entry->drawn_by, WordsOf(*entry, wanted, shape.get()), {&shape, 1},
+    return RunPadded(call, drawn_by, WordsOf(drawn_by, wanted, shape.get()), {&shape, 1},
                      {&self, 1});
   }
-  if (std::ranges::find(kOfParameters, op) == kOfParameters.end()) return std::nullopt;
   const ir::Shape& out = *wanted.outputs[0];
   const int64_t size = PaddedSize(out);
   std::vector<at::Tensor> padded;

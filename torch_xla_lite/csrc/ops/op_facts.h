@@ -31,9 +31,13 @@ struct OpFacts {
   std::string_view divides = {};
   bool casts_numbers = false;
   std::optional<std::string_view> shares = std::nullopt;
-  std::string_view results = {};
+  std::string_view shape = {};
   bool zeros = false;
   std::string_view strides = {};
+  std::string_view own_kernel = {};
+  std::string_view completed_by = {};
+  std::string_view draw = {};
+  std::string_view padded = {};
   bool any_strides = false;
   bool dense_operand = false;
   bool by_value = true;

@@ -49,10 +49,18 @@ class Facts:
         None: those of pointwise ops the same elements, those of others all.
 
     What its results are:
-      results: the name of the rule for their shapes, a function of csrc/infer/shape_rules.cc, where
+      shape: the name of the rule for their shapes, a function of csrc/infer/shape_rules.cc, where
         torch has no meta function in C++.
       zeros: all zeros, as uninitialised memory is here.
       strides: the argument that has the strides of the result.
+
+    How the interpreter runs it, if not by torch's CPU kernel alone. Names of functions:
+      own_kernel: of csrc/interpreter/cpu_call.cc, where torch has no kernel.
+      completed_by: of csrc/interpreter/completion.cc, which completes the results of the kernel.
+      draw: of csrc/interpreter/draw.cc, which draws the numbers of the lowering.
+      padded: the lowering runs for a power of two of numbers, and the first ones are taken. The op
+        with the arguments (self, floats, generator) that draws the same numbers; or "operands",
+        whose elements are parameters of the numbers.
 
     How the interpreter calls torch's CPU kernel:
       any_strides: the kernel reads any strides as fast as contiguous ones. It knows so of pointwise
@@ -81,9 +89,13 @@ class Facts:
     divides: str = ""
     casts_numbers: bool = False
     shares: str | None = None
-    results: str = ""
+    shape: str = ""
     zeros: bool = False
     strides: str = ""
+    own_kernel: str = ""
+    completed_by: str = ""
+    draw: str = ""
+    padded: str = ""
     any_strides: bool = False
     dense_operand: bool = False
     by_value: bool = True

@@ -26,9 +26,9 @@ UNLOWERED: dict[str, Facts] = {
     **{f"aten::{name}": Facts(kernel="cpu") for name in _ON_CPU.split()},
     **{f"aten::{name}": Facts(kernel="other") for name in _OTHERS.split()},
     **{f"aten::{name}": Facts(refuses="biuc") for name in _OF_FLOATS.split()},
-    "aten::binary_cross_entropy_backward": Facts(results="loss_backward"),
+    "aten::binary_cross_entropy_backward": Facts(shape="loss_backward"),
     "aten::huber_loss": Facts(
-        refuses="biuc", one_dtype="self target", refused_if="bad_delta", results="loss"
+        refuses="biuc", one_dtype="self target", refused_if="bad_delta", shape="loss"
     ),
     "aten::_batch_norm_impl_index": Facts(writes_statistics=True),
     "aten::addr": Facts(one_dtype="self vec1 vec2", shares="self=same vec1=same vec2=same"),
