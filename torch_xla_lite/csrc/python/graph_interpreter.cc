@@ -220,6 +220,11 @@ void GraphInterpreter::NoteRun(const ir::Graph& graph, std::chrono::steady_clock
               note_interpreted_(num_ops, seconds.count(), structure, Describer(graph)));
 }
 
+void GraphInterpreter::Forget() {
+  const Untraced python;
+  graphs_.Clear();
+}
+
 // Below the sync lock, without which no operand is dropped.
 ir::Ref<runtime::Executable> GraphInterpreter::ExecutableOf(const ir::Node& call)
     LITE_NO_THREAD_SAFETY_ANALYSIS {

@@ -51,7 +51,7 @@ class GraphInterpreter {
     ++num_lowerings_;
   }
   const InterpretedGraphs& graphs() const { return graphs_; }
-  void Forget() { graphs_.Clear(); }
+  void Forget();
 
  private:
   struct KeptPlan;
