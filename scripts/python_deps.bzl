@@ -37,7 +37,7 @@ PYTHON_DEPS = {
     },
     "scripts/repos": {
         "apply": [":git", ":journal", ":model", ":move", ":obstacles", ":run", ":submodules"],
-        "cli": [":apply", ":find", ":git", ":journal", ":model", ":report", ":survey", ":table", ":undo"],
+        "cli": [":apply", ":find", ":git", ":journal", ":model", ":report", ":run", ":survey", ":table", ":undo"],
         "find": [":git", ":model", ":remotes"],
         "inspect": [":git", ":journal", ":model"],
         "journal": [":git"],
@@ -53,7 +53,6 @@ PYTHON_DEPS = {
         "survey": [":git", ":inspect", ":journal", ":model", ":move", ":network", ":obstacles", ":plan", ":remotes",
             ":run"],
         "table": [":model"],
-        "undo": [":apply", ":git", ":inspect", ":journal", ":model", ":move", ":obstacles", ":plan", ":run",
-            ":submodules"],
+        "undo": [":apply", ":git", ":inspect", ":journal", ":model", ":move", ":obstacles", ":plan", ":submodules"],
     },
 }

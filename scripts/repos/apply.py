@@ -10,7 +10,7 @@ from scripts.repos.run import guarded
 
 def apply_all(plans: Sequence[Repo], run: Run) -> list[Repo]:
     """One after the other: submodules of one repository already move several at once."""
-    return [guarded(lambda repo: _apply(repo, run), repo) for repo in plans]
+    return [guarded(_apply, repo, run) for repo in plans]
 
 
 def _apply(repo: Repo, run: Run) -> Repo:
@@ -19,8 +19,9 @@ def _apply(repo: Repo, run: Run) -> Repo:
     with journal.hold(repo.path):
         if run.acting:
             return _update(repo, run)
-        # A conflict is found in a temporary worktree, and no ref moves.
-        return move.integrate(repo) if repo.action in (Action.REBASE, Action.MERGE) else repo
+        if repo.action in (Action.REBASE, Action.MERGE):
+            move.integrate(repo)  # A conflict is found in a temporary worktree, and no ref moves.
+        return repo
 
 
 def move_branch(repo: Repo, run: Run, change: journal.Change) -> list[str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from scripts.repos import apply, find, git, journal, report, table, undo
 from scripts.repos.model import Repo, Run, Status, UsageError
+from scripts.repos.run import guarded
 from scripts.repos.survey import make_plan
 
 _ABOUT = """\
@@ -204,7 +205,7 @@ class _Call:
             raise UsageError(f"{problem}\nSee:  scripts/update_repos.py undo --list")
         own = self.run._replace(name=journal.new_run(is_undo=True), undoes=run)
         # What depends on others goes back first.
-        done = [undo.undo(repo, own) for repo in reversed(self.found)]
+        done = [guarded(undo.undo, repo, own) for repo in reversed(self.found)]
         done = [repo for repo in done if repo.status]
         self.output.repositories(f"Undo {run}", "what was done", done)
         return self._end(done, run)

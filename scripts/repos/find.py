@@ -28,14 +28,14 @@ def _find(entry: Entry, project: Path) -> Repo:
         path = Path(os.path.realpath(project / os.path.expanduser(entry.path)))
     repo = Repo(entry, path)
     if entry.project or entry.path:
-        if git.is_repository(path):
+        if git.is_checkout(path):
             return repo._replace(found="configured" if entry.path else "this project")
         if os.path.lexists(path):
-            return repo.ended(Status.MISSING, f"{path} is no git repository", "correct the table")
+            return repo.ended(Status.MISSING, f"{path} is no checkout", "correct the table")
         return _missing(repo)
     around = [folder for folder in project.parents[:_LEVELS] if folder != folder.parent]
     places = [Path(os.path.realpath(folder / name)) for folder in around for name in entry.folders]
-    usual = [path for path in dict.fromkeys(places) if git.is_repository(path)]
+    usual = [path for path in dict.fromkeys(places) if git.is_checkout(path)]
     for one in [*usual, *(_repositories_in(around) if entry.upstream else ())]:
         if _has_upstream(one, entry):
             return repo._replace(path=one, found="usual place" if one in usual else "by its remote")
@@ -60,9 +60,9 @@ def _repositories_in(around: Iterable[Path]) -> Iterator[Path]:
             inner = sorted(entry.path for entry in os.scandir(folder) if entry.is_dir())
         except OSError:
             inner = []
-        for name in (folder, *inner):
+        for name in (str(folder), *inner):
             path = Path(os.path.realpath(name))
-            if git.is_repository(path):
+            if git.is_checkout(path):
                 yield path
 
 

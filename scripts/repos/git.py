@@ -183,11 +183,6 @@ def is_checkout(path: Path) -> bool:
     return os.path.exists(path / ".git")
 
 
-def is_repository(path: Path) -> bool:
-    """Whether a folder is the top of a checkout, or a bare repository."""
-    return is_checkout(path) or all(os.path.exists(path / name) for name in ("HEAD", "objects"))
-
-
 def git_dir(path: Path) -> Path:
     """Where HEAD and index are: of a checkout, a worktree, a submodule or a bare repository."""
     inside = path / ".git"

@@ -113,12 +113,13 @@ def integrate(repo: Repo) -> Repo:
     try:
         added = ("worktree", "add", "--quiet", "--detach", str(tree), repo.head or "")
         git.ask(path, "-c", "core.hooksPath=/dev/null", *added)
-        words = ("rebase", "--quiet", "--no-fork-point", target)
-        if repo.action is Action.MERGE:
-            kind = "commit" if repo.pinned_by else "remote-tracking branch"
-            message = f"Merge {kind} '{repo.target_ref}' into {repo.branch}"
-            words = ("merge", "--quiet", "--ff", "--no-edit", "-m", message, target)
-        result = git.run(tree, *words)
+        kind = "commit" if repo.pinned_by else "remote-tracking branch"
+        message = f"Merge {kind} '{repo.target_ref}' into {repo.branch}"
+        words = {
+            Action.REBASE: ["rebase", "--quiet", "--no-fork-point", target],
+            Action.MERGE: ["merge", "--quiet", "--ff", "--no-edit", "-m", message, target],
+        }
+        result = git.run(tree, *words[repo.action])
         if result.code == 0:
             return repo._replace(new=git.ask(tree, "rev-parse", "HEAD"))
         files = git.names(tree, "diff", "--name-only", "--diff-filter=U", "-z")

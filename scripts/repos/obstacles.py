@@ -30,10 +30,8 @@ def check(repo: Repo, new: str, is_undo: bool = False) -> None:
     """Raises Ended when something is in the way of the commit that HEAD would move to."""
     problem, files = find(repo.path, repo.head or "", new, repo.local, is_undo)
     if problem:
-        is_change = not set(repo.local.changed).isdisjoint(files)
-        remedy = "commit or stash these changes" if is_change else "move these files elsewhere"
-        remedies = (repo.command("status"), *([remedy] if files else []))
-        raise Ended(repo.skipped(problem, *remedies, files=files))
+        remedy = ["commit or stash these changes, or move the files elsewhere"] if files else []
+        raise Ended(repo.skipped(problem, repo.command("status"), *remedy, files=files))
 
 
 def find(

@@ -1,21 +1,21 @@
 """What each repository is and what is to be done: lock, inspection, server, fetch, plan."""
 
-import contextlib
 import re
 from collections.abc import Iterable, Mapping
+from functools import partial
 
 from scripts.repos import git, inspect, journal, move, network, obstacles, plan, remotes
 from scripts.repos.model import Action, Ended, Entry, Relation, Repo, Run, Status
-from scripts.repos.run import each, guarded, unreachable
+from scripts.repos.run import each, guarded
 
 
 def make_plan(repos: Iterable[Repo], run: Run, table: Mapping[str, Entry]) -> list[Repo]:
     """What is to be done with each of the repositories, which are in the order of the table."""
     done: dict[str, Repo] = {}
-    surveyed = each(lambda repo: _survey(repo, run), repos, run)
+    surveyed = each(_fetched, each(_survey, repos, run), run)
     # What pins a repository is planned before it, with its own pin.
     for repo in reversed(surveyed):
-        done[repo.name] = guarded(lambda repo: _with_pins(repo, run, table, done), repo)
+        done[repo.name] = guarded(partial(_with_pins, table=table, done=done), repo, run)
     return [done[repo.name] for repo in surveyed]
 
 
@@ -38,16 +38,16 @@ def _with_pins(repo: Repo, run: Run, table: Mapping[str, Entry], done: Mapping[s
 
 
 def _survey(repo: Repo, run: Run) -> Repo:
-    """What a repository is, and what its upstream has; raises Ended, GitError, OSError."""
+    """What a repository is; raises Ended, GitError, OSError."""
     repo = inspect.folder(repo)
-    with journal.hold(repo.path) if run.online else contextlib.nullcontext():
-        if run.online:
+    if run.online:
+        with journal.hold(repo.path):
             move.remove_tree(repo.path)
-        repo, problem = remotes.choose(repo, remotes.addresses(repo.path))
-        repo = inspect.work(repo)
-        if problem:
-            raise Ended(repo.skipped(*problem))
-        return _fetched(repo, run)
+    repo, problem = remotes.choose(repo, remotes.addresses(repo.path))
+    repo = inspect.work(repo)
+    if problem:
+        raise Ended(repo.skipped(*problem))
+    return repo
 
 
 def _fetched(repo: Repo, run: Run) -> Repo:
@@ -60,11 +60,11 @@ def _fetched(repo: Repo, run: Run) -> Repo:
     known = git.commit(repo.path, repo.tracking)
     try:
         if run.online:
-            refspec = f"+refs/heads/{branch}:{repo.tracking}"
-            network.fetch(repo.path, remote, refspec)
+            with journal.hold(repo.path):
+                network.fetch(repo.path, remote, f"+refs/heads/{branch}:{repo.tracking}")
     except network.Unreachable as error:
         if "couldn't find remote ref" not in str(error):
-            raise Ended(unreachable(repo, error)) from None
+            raise
         table = "set `branch` in the table of repositories to the one that it names"
         raise Ended(repo.skipped(f"{remote} has no branch {branch}", ask, table)) from None
     tip = git.commit(repo.path, repo.tracking) if run.online else known
@@ -73,49 +73,47 @@ def _fetched(repo: Repo, run: Run) -> Repo:
 
 def _planned(repo: Repo, run: Run) -> Repo:
     """The record with its target, its relation to it, and its plan."""
-    repo = _with_target(repo, run)
+    name = repo.target_name or f"{repo.official}/{repo.default_branch}"
+    repo = repo._replace(target=_target(repo, run), target_name=name)
     if repo.target is not None:
-        repo = repo._replace(relation=relation(repo, repo.head or ""))
+        repo = repo._replace(relation=_relation(repo, repo.target, repo.head or ""))
     repo = plan.make(repo, run)
     if repo.action is Action.FAST_FORWARD:
         obstacles.check(repo, repo.target or "")
     return repo
 
 
-def relation(repo: Repo, local: str) -> Relation:
-    """How a local commit relates to the target."""
-    path, target = repo.path, repo.target or ""
-    if local == target:
-        return Relation()
-    counted = git.ask(path, "rev-list", "--left-right", "--count", f"{local}...{target}")
-    ahead, behind = map(int, counted.split())
-    if not ahead:
-        return Relation(ahead, behind)
-    # What the upstream had once, by the ref before this run and by its reflog, and has no longer.
-    fork_point = git.run(path, "merge-base", "--fork-point", repo.tracking, local).out.strip()
-    olds = filter(None, (repo.remembered, fork_point))
-    bases = [git.run(path, "merge-base", local, old).out.strip() for old in olds]
-    kept = ("merge-base", "--is-ancestor")
-    rewritten = any(base and git.run(path, *kept, base, repo.tip or target).code for base in bases)
-    return Relation(ahead, behind, rewritten)
-
-
-def _with_target(repo: Repo, run: Run) -> Repo:
+def _target(repo: Repo, run: Run) -> str | None:
+    """The commit to follow: the tip, or a pin, which is fetched where it is not here."""
     target = repo.target or repo.tip
-    name = repo.target_name or f"{repo.official}/{repo.default_branch}"
-    repo = repo._replace(target=target, target_name=name)
     if target in (None, repo.head, repo.tip):
-        return repo
-    commit = git.commit(repo.path, target)
-    if commit is None and run.online:
+        return target
+    if git.commit(repo.path, target) is None and run.online:
         try:
             network.fetch(repo.path, repo.official or "", target)
         except network.Unreachable as error:
             # The server has just answered: it has no such commit.
             raise Ended(repo.skipped(str(error))) from None
-        commit = git.commit(repo.path, target) or target
     # A short name of a commit is spelled out.
-    return repo._replace(target=commit)
+    return git.commit(repo.path, target)
+
+
+def _relation(repo: Repo, target: str, head: str) -> Relation:
+    """How HEAD relates to the target."""
+    path = repo.path
+    if head == target:
+        return Relation()
+    counted = git.ask(path, "rev-list", "--left-right", "--count", f"{head}...{target}")
+    ahead, behind = map(int, counted.split())
+    if not ahead:
+        return Relation(ahead, behind)
+    # What the upstream had once, by the ref before this run and by its reflog, and has no longer.
+    fork_point = git.run(path, "merge-base", "--fork-point", repo.tracking, head).out.strip()
+    olds = filter(None, (repo.remembered, fork_point))
+    bases = [git.run(path, "merge-base", head, old).out.strip() for old in olds]
+    kept = ("merge-base", "--is-ancestor")
+    rewritten = any(base and git.run(path, *kept, base, repo.tip or target).code for base in bases)
+    return Relation(ahead, behind, rewritten)
 
 
 def _pin(name: str, by: Entry, known: Mapping[str, Repo], run: Run) -> tuple[str, str, str]:

@@ -33,7 +33,6 @@ def read(own: Path | None, environ: Mapping[str, str]) -> Table:
     usual = Path(folder) / "torch_xla_lite" / "repositories.toml"
     default: list[str] = []
     rows: dict[str, dict[str, Any]] = {}
-    source: Path | str = ""
     for source in (FILE, own or usual):
         content = _load(source, source == usual)
         _check(content, {"default": list, "repository": dict}, f"{source}")

@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from scripts.repos import git, inspect, journal, move, obstacles, plan, submodules
 from scripts.repos.apply import move_branch
 from scripts.repos.model import Ended, Repo, Run, Status
-from scripts.repos.run import guarded
 
 
 def recorded(repos: Iterable[Repo]) -> journal.Runs:
@@ -26,18 +25,12 @@ def recorded(repos: Iterable[Repo]) -> journal.Runs:
 
 def undo(repo: Repo, run: Run) -> Repo:
     """Undoes a run in one repository; one that it did not change stays without a status."""
-    repo = repo._replace(head=git.commit(repo.path, "HEAD"), branch=git.branch(repo.path))
-
-    def step(repo: Repo) -> Repo:
-        repo = inspect.folder(repo)
-        change = journal.runs(repo.path).get(run.undoes)
-        if change is None:
-            return repo
-        with journal.hold(repo.path):
-            move.remove_tree(repo.path)
-            return _restored(inspect.work(repo), run, change)
-
-    return guarded(step, repo)
+    change = journal.runs(inspect.folder(repo).path).get(run.undoes)
+    if change is None:
+        return repo
+    with journal.hold(repo.path):
+        move.remove_tree(repo.path)
+        return _restored(inspect.work(repo), run, change)
 
 
 def _restored(repo: Repo, run: Run, change: journal.Change) -> Repo:

@@ -69,7 +69,7 @@ def test_one_that_is_nowhere_is_named_with_the_command_that_clones_it(world: Wor
 def test_a_path_without_a_repository_is_named(world: World):
     world.table["a"] = {"path": str(world.folder)}
     one = _run(world).one()
-    assert (one["status"], "is no git repository" in one["reason"]) == ("missing", True)
+    assert (one["status"], "is no checkout" in one["reason"]) == ("missing", True)
 
 
 def test_repositories_that_cannot_be_updated_are_refused_by_name_and_others_go_on(world: World):
@@ -91,7 +91,7 @@ def test_repositories_that_cannot_be_updated_are_refused_by_name_and_others_go_o
     ran = world.run()
     assert (ran.code, clone.head) == (1, new)
     said = {
-        "bare": "must be run in a work tree",
+        "bare": "is no checkout",
         "elsewhere": f"its files are in {world.folder / 'files'}",
         "inner": f"a submodule of {outer.path}",
         "empty": "no commit on the current branch",
@@ -99,7 +99,7 @@ def test_repositories_that_cannot_be_updated_are_refused_by_name_and_others_go_o
         "nothing": "git does not accept it as a checkout",
     }
     for name, words in said.items():
-        status = "failed" if name == "damaged" else "skipped"
+        status = {"damaged": "failed", "bare": "missing"}.get(name, "skipped")
         assert (ran.one(name)["status"], words in ran.one(name)["reason"]) == (status, True)
     # What could be read of it is shown.
     assert ran.one("damaged")["branch"] == "main"

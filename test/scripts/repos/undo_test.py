@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.repos.model import Entry, Repo, Status
+from scripts.repos.model import Entry, Repo, Run, Status
 from scripts.repos.run import guarded
 from test.scripts.repos.world import World
 
@@ -126,6 +126,6 @@ def test_a_damaged_repository_is_named_and_the_others_are_undone(world: World):
 
 
 def test_a_fault_of_our_own_ends_one_repository_and_not_the_run():
-    ended = guarded(lambda repo: [][0], Repo(Entry("a"), Path("/")))
+    ended = guarded(lambda repo, run: [][0], Repo(Entry("a"), Path("/")), Run("now"))
     assert ended.status is Status.FAILED
     assert ended.reason == "internal error, IndexError: list index out of range"
