@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch._subclasses import FakeTensorMode
 from torch.autograd import forward_ad
 from torch.func import functional_call, grad, hessian, jacfwd, jvp, vmap
 from torch.nn import functional
@@ -167,6 +168,12 @@ def test_second_derivatives_are_those_of_the_cpu(name):
         return torch.stack([torch.func.jacfwd(inner)(x), torch.func.jacrev(inner)(x)]).cpu()
 
     torch.testing.assert_close(found("jax"), found("cpu"), rtol=1e-4, atol=1e-5)
+
+
+def test_a_fake_tensor_on_jax_has_a_shape_and_no_value():
+    with FakeTensorMode():
+        x = torch.empty(2, 3, device="jax")
+        assert (x.detach().t() + 1).shape == (3, 2)
 
 
 def test_gradients_for_each_sample(model):

@@ -1,7 +1,4 @@
-"""The text of a lowered graph does not grow with its shapes: tables are computed in the graph.
-
-Those of windows of pooling are in lowering/pool_test.py, those of strided views in shape_test.py.
-"""
+"""The text of a lowered graph does not grow with its shapes: tables are computed in the graph."""
 
 import re
 from collections.abc import Callable
@@ -23,6 +20,12 @@ GRIDS = {
     ),
 }
 FACTORIES = {
+    "arange": lambda x: x[0] + torch.arange(N, device="jax"),
+    "eye": lambda x: x + torch.eye(N, device="jax"),
+    "linspace": lambda x: x[0] + torch.linspace(0, 1, N, device="jax"),
+    "logspace": lambda x: x[0] + torch.logspace(0, 1, N, device="jax"),
+    "tril_indices": lambda x: x.sum() + torch.tril_indices(N, N, device="jax").sum(),
+    "triu_indices": lambda x: x.sum() + torch.triu_indices(N, N, device="jax").sum(),
     "bartlett_window": lambda x: x[0] + torch.bartlett_window(N, device="jax"),
     "blackman_window": lambda x: x[0] + torch.blackman_window(N, device="jax"),
     "fftfreq": lambda x: x[0] + torch.fft.fftfreq(N, device="jax"),
@@ -38,6 +41,11 @@ FRAMES = {
     "unfold": lambda x: x.unfold(1, 16, 4),
 }
 MATRICES = {
+    "adaptive_max_pool": lambda x: F.adaptive_max_pool2d(x[None], 30),
+    "as_strided": lambda x: x.as_strided((N, N), (3, 1)),
+    "as_strided_scatter": lambda x: torch.as_strided_scatter(x, x, (N, N), (N, 1)),
+    "avg_pool": lambda x: F.avg_pool2d(x[None], 3, 2, 1, count_include_pad=False),
+    "max_pool": lambda x: F.max_pool2d(x[None], 3, 2, 1),
     "det": torch.linalg.det,
     "diag": lambda x: torch.diag(x[0]),
     "diag_embed": lambda x: torch.diag_embed(x[:2], 1),

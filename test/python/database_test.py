@@ -1,46 +1,37 @@
-"""torch's database of ops at the edges: no or one element, two dtypes, writes to results.
+"""torch's database of ops in all variants of database.py, and the memory of results.
 
 The CPU, interpreted and compiled graphs give one answer, for all samples that the CPU computes.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import torch
 
-from test.python import database
+from test.python import database, tiers
+from torch_xla_lite import _XLAC
 
+F32, I32 = torch.float32, torch.int32
 _FLOATS = (float("nan"), float("inf"), -float("inf"), 0.0, -0.0, 1.5)
-_LARGEST = torch.iinfo(torch.int32).max
-VALUES = {torch.float32: _FLOATS, torch.int32: (0, 1, -1, _LARGEST, ~_LARGEST)}
+_LARGEST = torch.iinfo(I32).max
+VALUES = {F32: _FLOATS, I32: (0, 1, -1, _LARGEST, ~_LARGEST)}
 DTYPES = (
-    *(torch.bool, torch.uint8, torch.int32, torch.int64, torch.float16, torch.bfloat16),
-    *(torch.float32, torch.float64, torch.complex64),
+    *(torch.bool, torch.uint8, I32, torch.int64, torch.float16, torch.bfloat16),
+    *(F32, torch.float64, torch.complex64),
 )
 VARIANTS: dict[str, Callable[[Any, torch.dtype], Iterator[Any]]] = {
     "empty": lambda sample, dtype: database.emptied(sample),
     "tiny": lambda sample, dtype: database.tiny(sample, dtype, VALUES[dtype]),
     "paired": lambda sample, dtype: database.paired(sample, DTYPES),
-    "paired with doubles": lambda sample, dtype: database.paired(sample, (dtype, torch.float64)),
 }
-DAILY = {
-    "complex": ("paired with doubles", torch.float32),
-    "index_fill": ("empty", torch.float32),
-    "index_put": ("empty", torch.float32),
-    "linalg_solve_triangular": ("paired with doubles", torch.float32),
-    "log_softmax": ("tiny", torch.float32),
-    "matrix_exp": ("tiny", torch.float32),
-    "nn_functional_soft_margin_loss": ("paired with doubles", torch.float32),
-    "remainder": ("empty", torch.int32),
-    "select_scatter": ("paired with doubles", torch.float32),
-    "slice_scatter": ("paired with doubles", torch.float32),
-    "softmax": ("tiny", torch.float32),
+# What may differ, by the reason: in all variants, or in one.
+ALWAYS_DIFFERENT = {
+    "XLA has no such dtype": "chalf",
+    "the signs of singular vectors": "svd_lowrank pca_lowrank",
+    "there are no sparse tensors": "to_sparse",
 }
-
-
-# What may differ, by the reason: in a variant, or in all.
-DIFFERENT = {
+DIFFERENT: dict[str, dict[str, str]] = {
     "empty": {
         "torch's kernel does not broadcast the sum if the matrix is empty": "addmv",
         "torch's kernel leaves the mean uninitialised": """nn_functional_multi_margin_loss
@@ -68,62 +59,37 @@ DIFFERENT = {
             nn_functional_linear_cross_entropy_chunked_none""",
     },
 }
-ALWAYS_DIFFERENT = {
-    "XLA has no such dtype": "chalf",
-    "the signs of singular vectors": "svd_lowrank pca_lowrank",
-    "there are no sparse tensors": "to_sparse",
-}
-# torch's kernels read beyond their tensors, or a value says how many steps they take.
-ENDLESS = (
-    *("_segment_reduce_lengths", "_segment_reduce_offsets", "bincount", "lu_unpack"),
-    *("nn_functional_embedding_bag", "repeat_interleave"),
-    *("special_laguerre_polynomial_l", "special_legendre_polynomial_p"),
-)
-MATRIX = [
-    ("empty", torch.float32, "forward"),
-    ("empty", torch.float32, "backward"),
-    ("empty", torch.int32, "forward"),
-    ("tiny", torch.float32, "forward"),
-    ("tiny", torch.int32, "forward"),
-    ("paired", torch.float32, "forward"),
+
+
+class Walk(NamedTuple):
+    variant: str
+    dtype: torch.dtype
+    mode: str = "forward"
+    limit: int = 3  # Samples of an op.
+
+    def pairs(self, names: Iterable[str]) -> Iterator[tuple[database.Call, Any]]:
+        for call in (database.Call(database.ops()[name], self.mode) for name in names):
+            for sample in call.samples(self.dtype, self.limit):
+                for made in VARIANTS[self.variant](sample, self.dtype):
+                    yield call, made
+
+
+WALKS = [
+    *(Walk("empty", F32), Walk("empty", F32, "backward"), Walk("empty", I32)),
+    *(Walk("tiny", F32), Walk("tiny", I32), Walk("paired", F32, limit=1)),
 ]
-# Of the database, each a test.
-PARTS = 8
-
-
-def part_of_the_database(part: int) -> dict[str, Any]:
-    names = [name for name in database.ops() if name not in ENDLESS][part::PARTS]
-    return {name: database.ops()[name] for name in names}
-
-
-def differences(
-    op: Any, variant: str, dtype: torch.dtype, *, mode: str = "forward", limit: int = 6
-) -> list[str]:
-    found = database.samples(op, dtype, limit, mode=mode)
-    made = [x for sample in found for x in VARIANTS[variant](sample, dtype)]
-    return database.differences(database.Call(op, mode), made)
+PARTS = 8  # Of the database, each a test.
+all_parts = pytest.mark.parametrize("part", range(PARTS))
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("name", DAILY)
-def test_an_op_gives_one_answer(name: str):
-    assert differences(database.ops()[name], *DAILY[name], limit=1) == []
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("part", range(PARTS))
-@pytest.mark.parametrize(("variant", "dtype", "mode"), MATRIX, ids=str)
-def test_all_ops_give_one_answer(variant: str, dtype: torch.dtype, mode: str, part: int):
-    reasons = ALWAYS_DIFFERENT | DIFFERENT[variant]
-    may_differ = {name for names in reasons.values() for name in names.split()}
-    limit = 1 if variant == "paired" else 3
-    found = {
-        name: texts[0]
-        for name, op in part_of_the_database(part).items()
-        if name not in may_differ
-        and (texts := differences(op, variant, dtype, mode=mode, limit=limit))
-    }
-    assert found == {}
+@all_parts
+@pytest.mark.parametrize("walk", WALKS, ids=lambda walk: "-".join(map(str, walk)))
+def test_all_ops_give_one_answer(walk: Walk, part: int):
+    reasons = [*database.ENDLESS, *(ALWAYS_DIFFERENT | DIFFERENT[walk.variant]).values()]
+    reasons += database.UNCHECKED if walk.variant in ("empty", "tiny") else ()
+    names = database.part(part, PARTS, reasons)
+    assert database.differences([*walk.pairs(names)]) == []
 
 
 # Some of each file of lowerings. All of them take minutes, most of which torch takes for samples.
@@ -135,60 +101,117 @@ OF_EACH_FILE = """
     where expm1 lgamma nn_functional_interpolate_bilinear diagonal slice_scatter"""
 
 
-def differences_of_a_call(names: Iterable[str]) -> list[str]:
-    """Of a sample of each op, and of its gradient."""
-    pairs = []
+def once(names: Iterable[str]) -> Iterator[tuple[database.Call, Any]]:
+    """A call of each op, and of its gradient."""
     for op in (database.ops()[name] for name in names):
-        dtype = torch.float32 if torch.float32 in op.dtypes else torch.int64
-        for mode in ["forward"] + ["backward"] * (op.supports_autograd and dtype.is_floating_point):
-            samples = database.samples(op, dtype, 3, mode=mode)
-            pairs += [(database.Call(op, mode), x) for x in samples[-1:]]
-    return database.differences_of(pairs)
+        dtype = F32 if F32 in op.dtypes else torch.int64
+        for mode in ["forward"] + ["backward"] * (op.supports_autograd and dtype == F32):
+            call = database.Call(op, mode)
+            yield from ((call, sample) for sample in call.samples(dtype, 3)[-1:])
 
 
 def test_some_ops_of_each_file_of_lowerings_give_one_answer():
-    assert differences_of_a_call(OF_EACH_FILE.split()) == []
-
-
-# What may differ, beside what always does.
-DIFFERENT_ONCE: dict[str, str] = {}
+    assert database.differences([*once(OF_EACH_FILE.split())]) == []
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("part", range(PARTS))
+@all_parts
 def test_a_call_of_each_op_and_its_gradient_give_one_answer(part: int):
-    reasons = ALWAYS_DIFFERENT | DIFFERENT_ONCE
-    may_differ = {name for names in reasons.values() for name in names.split()}
-    assert differences_of_a_call(part_of_the_database(part).keys() - may_differ) == []
+    reasons = [*database.ENDLESS, *database.UNCHECKED, *ALWAYS_DIFFERENT.values()]
+    assert database.differences([*once(database.part(part, PARTS, reasons))]) == []
 
 
-def shares_other_memory(op: Any, limit: int) -> list[Any]:
+# --- special values -------------------------------------------------------------------------------
+
+# How many ops of the database the interpreter computes with its own kernels.
+NUM_COMPARED = {F32: 560, I32: 330}
+# What may differ between interpreted and compiled graphs, and why.
+DIFFERENT_VALUES = {
+    "a partial result is beyond float32, and torch has it in float64": """
+        linalg_vector_norm native_group_norm native_layer_norm nn_functional_batch_norm
+        nn_functional_instance_norm nn_functional_scaled_dot_product_attention std std_mean
+        std_mean_unbiased std_unbiased trapezoid trapz var var_mean var_mean_unbiased
+        var_unbiased""",
+    "sums in another order, of which one has both infinities": """
+        _upsample_bilinear2d_aa addbmm baddbmm fft_fft fft_fft2 fft_hfft fft_hfft2 fft_hfftn
+        fft_ifft fft_ifft2 fft_ihfft fft_ihfft2 fft_irfft fft_irfft2 fft_irfftn fft_rfft fft_rfft2
+        stft""",
+    "a small difference of large sums, of which each is rounded": """
+        nn_functional_linear_cross_entropy nn_functional_linear_cross_entropy_chunked
+        nn_functional_linear_cross_entropy_chunked_none""",
+    "decompositions of matrices with NaN, infinities or elements of 1e19": """
+        cholesky_inverse linalg_cholesky linalg_cholesky_ex linalg_eig linalg_eigh linalg_eigvals
+        linalg_eigvalsh linalg_inv linalg_inv_ex linalg_lu linalg_lu_factor linalg_lu_factor_ex
+        linalg_qr linalg_tensorinv linalg_tensorsolve lu qr""",
+    "the signs of singular vectors": "pca_lowrank svd_lowrank",
+    "which of several equal elements is meant": "argsort kthvalue mode sort topk",
+    "torch's kernel has another result in its vectors than in the rest": """
+        fmod nn_functional_gelu remainder""",
+    "series that do not converge there": """
+        special_airy_ai special_zeta""",
+    "torch's loop ends at NaN before it has a result of an order above 1": """
+        special_chebyshev_polynomial_t special_chebyshev_polynomial_u
+        special_chebyshev_polynomial_v special_chebyshev_polynomial_w
+        special_shifted_chebyshev_polynomial_t special_shifted_chebyshev_polynomial_u
+        special_shifted_chebyshev_polynomial_v special_shifted_chebyshev_polynomial_w""",
+}
+
+
+def compare(name: str, dtype: torch.dtype) -> tuple[int, list[str]]:
+    """How many calls were interpreted with special values, and what differs when compiled."""
+    call, count, different = database.Call(database.ops()[name]), 0, []
+    for one in call.samples(dtype, 2):
+        samples = [*database.special(one, dtype, database.VALUES[dtype])]
+        first = database.interpreted([lambda x=x: call.record(x) for x in samples])
+        # Errors, such as of division by zero, are those of the compiled graph.
+        kept = [(x, y.result) for x, y in zip(samples, first, strict=True) if y.is_interpreted]
+        again = database.compiled([lambda x=x: call.record(x) for x, _ in kept])
+        for (sample, wanted), got in zip(kept, again, strict=True):
+            count += 1
+            if text := database.difference(sample, got, wanted):
+                different.append(f"{sample}: compiled, not interpreted: {text}")
+    return count, different
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("dtype", database.VALUES, ids=str)
+def test_special_values_give_one_answer_interpreted_and_compiled(dtype: torch.dtype):
+    names = [x for x in database.part(0, 1) if dtype in database.ops()[x].dtypes]
+    with tiers.using(tiers.per_op(interpretation=1, compilation=1e9)):
+        compared = {name: compare(name, dtype) for name in names}
+    _XLAC.set_compile_when("first")
+    may_differ = {*" ".join(DIFFERENT_VALUES.values()).split()}
+    different = {name: found[0] for name, (_, found) in compared.items() if found}
+    assert {name: text for name, text in different.items() if name not in may_differ} == {}
+    assert sum(count > 0 for count, _ in compared.values()) >= NUM_COMPARED[dtype]
+
+
+# --- memory ---------------------------------------------------------------------------------------
+
+
+def shares_other_memory(name: str, limit: int = 12) -> list[Any]:
     """Samples of which a write to the result changes other arguments than on the CPU."""
-    call, found = database.Call(op), []
-    for sample in database.samples(op, torch.float32, limit):
+    call, different = database.Call(database.ops()[name]), []
+    for sample in call.samples(F32, limit):
         changed = [
             database.outcome(lambda d=d, x=sample: database.changed_by_writes(call, x, d))
             for d in ("jax", "cpu")
         ]
         if not isinstance(changed[1], Exception) and database.difference(sample, *changed):
-            found.append(sample)
-    return found
+            different.append(sample)
+    return different
 
 
 @pytest.mark.parametrize("name", ["reshape", "split", "unsafe_chunk", "unsafe_split"])
 def test_a_write_to_a_result_changes_the_arguments_that_it_changes_on_the_cpu(name: str):
-    assert shares_other_memory(database.ops()[name], limit=4) == []
+    assert shares_other_memory(name, limit=4) == []
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("part", range(PARTS))
+@all_parts
 def test_a_write_to_a_result_of_each_op_changes_the_arguments_that_it_does_on_the_cpu(part: int):
-    found = {
-        name: samples[0]
-        for name, op in part_of_the_database(part).items()
-        if name != "chalf" and (samples := shares_other_memory(op, limit=12))
-    }
-    assert found == {}
+    names = database.part(part, PARTS, [*database.ENDLESS, *database.UNCHECKED, "chalf"])
+    assert database.found(names, shares_other_memory) == {}
 
 
 # Of row-major arguments, beside strides that no row-major tensor has. docs/usage.md says so.
@@ -198,23 +221,24 @@ OTHER_STRIDES = (
 )
 
 
-def lies_differently(op: Any, limit: int) -> bool:
-    call = database.Call(op)
-    return any(
-        database.outcome(lambda x=sample: database.has_other_strides(call, x)) is True
-        for sample in database.samples(op, torch.float32, limit)
+def lie_differently(name: str, limit: int = 4) -> list[Any]:
+    call = database.Call(database.ops()[name])
+    return [
+        sample
+        for sample in call.samples(F32, limit)
         if all(x.is_contiguous() for x in database.tensors(sample))
-    )
+        and database.outcome(lambda x=sample: database.has_other_strides(call, x)) is True
+    ]
 
 
 @pytest.mark.parametrize("name", ["argwhere", "matmul", "rot90", "sum"])
 def test_results_lie_in_memory_as_on_the_cpu(name: str):
-    assert not lies_differently(database.ops()[name], limit=2)
+    assert not lie_differently(name, limit=2)
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("part", range(PARTS))
+@all_parts
 def test_results_of_each_op_lie_in_memory_as_on_the_cpu_or_as_the_docs_say(part: int):
-    ops = part_of_the_database(part).items()
-    found = {name for name, op in ops if lies_differently(op, limit=4)}
-    assert {name for name in found if not name.startswith(OTHER_STRIDES)} == set()
+    names = database.part(part, PARTS, [*database.ENDLESS, *database.UNCHECKED])
+    names = [name for name in names if not name.startswith(OTHER_STRIDES)]
+    assert database.found(names, lie_differently) == {}

@@ -115,40 +115,6 @@ def test_rows_beyond_the_table_of_bags_end_no_process():
     assert result.shape == (4, 3) and result.cpu().sum() <= 3
 
 
-def write_through_views(x):
-    old = x * 1
-    x[1].add_(1)
-    x.t()[0] = 5
-    x.view(-1)[2:9:3] = 7
-    x[:, 1:].mul_(2)
-    return old, x
-
-
-PROGRAMS = {
-    "views": lambda x: (x.t().reshape(2, 6) + 1, x.unfold(0, 2, 1).sum(0), x.expand(2, 3, 4) * 2),
-    "a slice with a start": lambda x: (x[1:, 2:] * 2, x.select(0, 2) + 1, x[-1:].exp()),
-    "writes through views": lambda x: write_through_views(x.clone()),
-    "strides": lambda x: (
-        x.as_strided((2, 2), (4, 1), 1) + 1,
-        torch.linalg.inv(x[:, :3] @ x[:, :3].mT + torch.eye(3, device=x.device)),
-    ),
-    "lazy conjugates": lambda x: (torch.fft.ihfft(x), torch.complex(x, x).conj() * 1),
-    "memory without values": lambda x: (torch.empty_like(x).fill_(2), x.new_empty(3).zero_()),
-}
-
-
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_results_are_those_of_the_cpu(name):
-    x = torch.randn(3, 4, generator=torch.Generator().manual_seed(1))
-    results = []
-    for device in ("jax", "cpu"):
-        result = PROGRAMS[name](x.to(device))
-        result = result if isinstance(result, tuple) else (result,)
-        results.append([item.cpu() for item in result])
-    torch.testing.assert_close(*results, rtol=1e-5, atol=1e-5)
-    assert counts()[0] > 0
-
-
 # Also those that float32 cannot have.
 _NUMBERS = [2, 0.1, 3.5e38, -1e300, 16777217, 2**53 + 1, 1e-46, math.inf, math.nan]
 _OF_NUMBERS = {
@@ -287,17 +253,6 @@ def test_attention_with_dropout_draws_the_numbers_of_the_compiled_graph():
     q = torch.randn(2, 4, 5, 8, generator=torch.Generator().manual_seed(1)).jax()
     draw = lambda: F.scaled_dot_product_attention(q, q, q, dropout_p=0.5)  # noqa: E731
     torch.testing.assert_close(*drawn_twice(draw, seed=3, offset=5), rtol=1e-4, atol=1e-5)
-
-
-def test_random_numbers_are_the_same_when_it_is_compiled():
-    x = torch.ones(100).jax()
-    drawn = []
-    for _ in range(3):
-        torch.manual_seed(3)
-        drawn.append((F.dropout(x, 0.5) + torch.rand(100, device="jax")).cpu())
-    assert counts()[0] == 1
-    assert torch.equal(drawn[0], drawn[1])
-    assert torch.equal(drawn[1], drawn[2])
 
 
 def drawn_twice(draw, seed, offset):
@@ -496,33 +451,6 @@ def test_the_default_dtype_is_that_of_the_recording():
         assert quotient.cpu().dtype == torch.float32
     finally:
         torch.set_default_dtype(torch.float32)
-
-
-def test_an_index_out_of_range_raises_as_ever():
-    table = torch.randn(4, 2).jax()
-    with pytest.raises(IndexError, match="out of range"):
-        F.embedding(torch.tensor([1, 9]).jax(), table).sum().item()
-    assert (table * 0).sum().item() == 0
-
-
-@pytest.mark.needs("interpreter")
-def test_a_users_lowering_is_used():
-    @torch.library.custom_op("interpreter_test::three", mutates_args=())
-    def three(x: torch.Tensor) -> torch.Tensor:
-        return x * 0 + 2
-
-    three.register_fake(lambda x: torch.empty_like(x))
-    torch_xla_lite.register_lowering("interpreter_test::three")(lambda x: x * 0 + 3)
-    assert (three(torch.ones(2).jax()) + 1).tolist() == [4, 4]
-    assert counts()[0] == 1
-
-
-def test_the_report_has_a_row_for_each_line():
-    for size in (402, 403, 404):
-        (torch.ones(size).jax() * 2).cpu()  # this line
-    line = test_the_report_has_a_row_for_each_line.__code__.co_firstlineno + 2
-    (row,) = [row for row in times.rows() if f"interpreter_test.py:{line} in " in row.line]
-    assert (row.form, row.runs, row.num_ops) == ("interpreted", 3, 1)
 
 
 def three_of(name, seconds=0.0):

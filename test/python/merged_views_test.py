@@ -1,6 +1,5 @@
 """A view of a view is one step where one op can make it, and means what it means on the CPU."""
 
-import random
 from collections.abc import Callable
 
 import pytest
@@ -110,88 +109,3 @@ class _interpreting:
 
     def __exit__(self, *error: object) -> None:
         _XLAC.set_compile_when(self.before)
-
-
-def _random_view(x: torch.Tensor, random_: random.Random) -> View:
-    """A view of a tensor of this shape."""
-    dim = random_.randrange(x.dim()) if x.dim() else None
-    kinds = ["unsqueeze", "squeeze", "view", "permute", "expand"]
-    if dim is not None and x.dim() > 1:
-        kinds += ["transpose", "transpose"]
-    if dim is not None and x.shape[dim]:
-        kinds += ["slice", "slice", "select"]
-    kind = random_.choice(kinds)
-    if kind == "unsqueeze" and x.dim() < 5:
-        place = random_.randrange(x.dim() + 1)
-        return lambda x: x.unsqueeze(place)
-    if kind == "view" and x.is_contiguous():
-        size = x.numel()
-        part = random_.choice([n for n in range(1, size + 1) if size % n == 0] or [1])
-        return lambda x: x.view(part, -1) if x.numel() else x.view(x.shape)
-    if kind == "permute":
-        order = random_.sample(range(x.dim()), x.dim())
-        return lambda x: x.permute(order)
-    if kind == "expand":
-        return lambda x: x.expand(x.shape)
-    if kind == "transpose":
-        other = random_.randrange(x.dim())
-        return lambda x: x.transpose(dim, other)
-    if kind == "slice":
-        start = random_.randrange(-1, x.shape[dim])
-        step = random_.choice([1, 1, 2, 3])
-        return lambda x: x[(slice(None),) * dim + (slice(start, None, step),)]
-    if kind == "select":
-        index = random_.randrange(x.shape[dim])
-        return lambda x: x.select(dim, index)
-    return lambda x: x.squeeze()
-
-
-def _chain(seed: int) -> list[View]:
-    random_, x, views = random.Random(seed), arange(4, 6, 5), []
-    for _ in range(24):
-        views.append(_random_view(x, random_))
-        x = views[-1](x)
-    return views
-
-
-def _outcome(views: list[View], device: str) -> list[torch.Tensor]:
-    """The value of the last view, what a write through it leaves in the base, and a gradient."""
-    base = arange(4, 6, 5).to(device)
-    view = base
-    for make in views:
-        view = make(view)
-    value = view.clone()
-    view.add_(100)
-    leaf = arange(4, 6, 5).to(device).requires_grad_()
-    last = leaf * 1
-    for make in views:
-        last = make(last)
-    weight = torch.arange(float(last.numel())).view(last.shape).to(device)
-    (last * weight).sum().backward()
-    return [x.cpu() for x in (value, view, base, leaf.grad, torch.tensor(layout(view)))]
-
-
-def _check(seed: int, when: str) -> None:
-    views = _chain(seed)
-    before = _XLAC.set_compile_when(when)
-    torch.jax.synchronize()
-    debug.reset_metrics()
-    try:
-        got = _outcome(views, "jax")
-    finally:
-        _XLAC.set_compile_when(before)
-    for ours, wanted in zip(got, _outcome(views, "cpu"), strict=True):
-        assert torch.equal(ours, wanted)
-    # The kernels of torch run what steps became.
-    assert when == "first" or debug.metrics()["compiles"] == 0
-
-
-@pytest.mark.parametrize("seed", range(30))
-def test_views_writes_and_gradients_of_random_chains_are_those_of_the_cpu(seed: int):
-    _check(seed, "repeated")
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("seed", range(30, 100))
-def test_random_chains_are_those_of_the_cpu_when_compiled(seed: int):
-    _check(seed, "first")

@@ -8,8 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from scripts import op_coverage
-from test.python import tiers
+from test.python import database, tiers
 from torch_xla_lite import _XLAC, debug
 
 LABELS = torch.tensor([[1, 2, 3], [2, 1, 1]])
@@ -73,8 +72,8 @@ def test_a_new_shape_of_each_kind_compiles_nothing(name: str):
     assert [compilations(lambda n=n: OPS[name](n)) for n in (6, 7, 9)] == [0, 0, 0]
 
 
-def samples(op: Any, sizes: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Sample inputs of the database, with other numbers for the sizes that it names.
+def samples(call: database.Call, sizes: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Samples of the database, with other numbers for the sizes that it names.
 
     None if the generator has constants of its own, which fit the database's numbers only.
     """
@@ -83,27 +82,17 @@ def samples(op: Any, sizes: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> 
             for constant, size in sizes.items():
                 if type(getattr(module, constant, None)) is int:
                     monkeypatch.setattr(module, constant, size)
-    is_float = torch.float32 in op.dtypes
-    mode, dtype = "forward", "float32" if is_float else "int64"
-    if is_float and op.supports_autograd:
-        mode = "backward"
-    job = op_coverage.Job(op.name, mode, dtype)
-    try:
-        return list(op_coverage._samples(op, job, limit=4))
-    except Exception:
-        return []
+    dtype = torch.float32 if torch.float32 in call.op.dtypes else torch.int64
+    found = database.outcome(lambda: call.samples(dtype, limit=4))
+    return [] if isinstance(found, Exception) else found
 
 
-def run(op: Any, sample: Any) -> int:
+def run(call: database.Call, sample: Any) -> int:
     """How many programs a sample compiles; what raises counts none."""
-    try:
-        on_jax = sample.transform(op_coverage._on_jax)
-        if on_jax.kwargs.get("device") == "cpu":
-            on_jax.kwargs["device"] = "jax"
-        return compilations(lambda: op(on_jax.input, *on_jax.args, **on_jax.kwargs))
-    except Exception:
-        torch.jax.synchronize()
-        return 0
+    x = database.on_jax(sample)
+    count = database.outcome(lambda: compilations(lambda: call.op(x.input, *x.args, **x.kwargs)))
+    torch.jax.synchronize()
+    return 0 if isinstance(count, Exception) else count
 
 
 # The programs that draw are of sizes up to a power of two. None lies between the product of some of
@@ -115,10 +104,12 @@ FIRST, SECOND = {"S": 7, "M": 12}, {"S": 8, "M": 13}
 @pytest.mark.nightly
 def test_a_new_shape_of_no_op_of_the_database_compiles_anything(monkeypatch: pytest.MonkeyPatch):
     compiled, count = {}, 0
-    for name, op in op_coverage._database().items():
-        for sample in samples(op, FIRST, monkeypatch):
-            run(op, sample)
-        counts = [run(op, sample) for sample in samples(op, SECOND, monkeypatch)]
+    for name, op in database.ops().items():
+        is_differentiable = torch.float32 in op.dtypes and op.supports_autograd
+        call = database.Call(op, "backward" if is_differentiable else "forward")
+        for sample in samples(call, FIRST, monkeypatch):
+            run(call, sample)
+        counts = [run(call, sample) for sample in samples(call, SECOND, monkeypatch)]
         count += bool(counts)
         if any(counts):
             compiled[name] = counts

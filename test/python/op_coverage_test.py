@@ -1,4 +1,4 @@
-"""scripts/op_coverage.py: a part of the database agrees with the CPU, and no op ends a run."""
+"""scripts/op_coverage.py: its results are a file and a table, and no op ends a run."""
 
 import json
 import subprocess
@@ -7,40 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bazel.pytest_plugin import mostly_nightly
 from scripts import op_coverage, op_results
 from scripts.op_results import Job, Result
-
-# One op of each family, in the modes and dtypes that tell most: bazel test must not take long.
-OPS = ("add", "cumsum", "gather", "index_put", "matmul", "nn_functional_ctc_loss", "sum", "where")
-MODES = [
-    *(("forward", dtype) for dtype in op_results.DTYPES),
-    ("backward", "float32"),
-    ("inplace", "int64"),
-    ("out", "complex64"),
-]
-
-
-@pytest.fixture(scope="module")
-def database() -> dict:
-    return op_coverage._database()
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("kind", mostly_nightly(MODES, [("forward", "float32")]), ids="-".join)
-def test_a_part_of_the_database_agrees(kind: tuple[str, str], database: dict) -> None:
-    jobs = [Job(op, *kind) for op in OPS]
-    results = [op_coverage._run(database[job.op], job, num_samples=2) for job in jobs]
-    assert [r for r in results if r.status not in ("agrees", "no")] == []
-    assert any(result.status == "agrees" for result in results)
-
-
-@pytest.mark.nightly
-def test_results_of_random_ops_are_not_compared(database: dict) -> None:
-    for op in ("rand_like", "nn_functional_dropout", "bernoulli"):
-        job = Job(op, "forward", "float32")
-        assert op_coverage._run(database[op], job, num_samples=2).status == "agrees"
-
 
 JOB = Job("add", "forward", "float32")
 

@@ -16,9 +16,8 @@ import pytest
 import torch
 from torch.utils import _pytree
 
-from scripts import op_coverage
+from test.python import database
 from torch_xla_lite import to_jax
-from torch_xla_lite.interop.compile_backend import backend
 from torch_xla_lite.interop.torch_functions import Gradient
 from torch_xla_lite.lowering.base import registry
 
@@ -60,11 +59,6 @@ DIFFERENT = {
     "nn_functional_max_unpool3d": "one of several elements with the same place is written",
     "torch_ops_aten__safe_softmax_default": "a row without finite elements has NaN by jax",
 }
-
-
-@pytest.fixture(scope="module")
-def database() -> dict[str, Any]:
-    return op_coverage._database()
 
 
 class Called(torch.nn.Module):
@@ -201,55 +195,24 @@ def outcome(module: Called, gradient: Gradient) -> str:
 @pytest.mark.few_daily(2)
 @pytest.mark.parametrize("gradient", GRADIENTS)
 @pytest.mark.parametrize("name", DAILY)
-def test_an_op_of_the_database_agrees(name: str, gradient: Gradient, database: dict) -> None:
-    assert {outcome(module, gradient) for module in samples(database[name])} == {"agrees"}
+def test_an_op_of_the_database_agrees(name: str, gradient: Gradient) -> None:
+    assert {outcome(module, gradient) for module in samples(database.ops()[name])} == {"agrees"}
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("gradient", GRADIENTS)
 @pytest.mark.parametrize("part", range(PARTS))
-def test_all_ops_agree_or_are_refused(part: int, gradient: Gradient, database: dict) -> None:
-    names = [name for name, op in database.items() if torch.float32 in op.dtypes][part::PARTS]
-    found: dict[str, str] = {}
+def test_all_ops_agree_or_are_refused(part: int, gradient: Gradient) -> None:
     counts: collections.Counter[str] = collections.Counter()
-    for name in names:
-        if (gradient == "jax" and name in DIFFERENT) or "empty" in name:
-            continue
+
+    def errors(name: str) -> list[str]:
         try:
-            counts.update(outcome(module, gradient) for module in samples(database[name]))
+            counts.update(outcome(module, gradient) for module in samples(database.ops()[name]))
         except Exception as error:
-            found[name] = f"{type(error).__name__}: {str(error)[:500]}"
-    assert found == {}
+            return [f"{type(error).__name__}: {str(error)[:500]}"]
+        return []
+
+    names = database.part(part, PARTS, DIFFERENT if gradient == "jax" else ())
+    names = [x for x in names if torch.float32 in database.ops()[x].dtypes and "empty" not in x]
+    assert database.found(names, errors) == {}
     assert counts["agrees"] > 0.8 * counts.total()
-
-
-# --- by torch.compile -----------------------------------------------------------------------------
-
-BY_BACKEND = (
-    *DAILY, "gather", "logsumexp", "matmul", "nn_functional_layer_norm",
-    "nn_functional_scaled_dot_product_attention", "split", "var_mean", "where",
-)  # fmt: skip
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("name", BY_BACKEND)
-def test_an_op_agrees_by_the_backend_of_torch_compile(name: str, database: dict) -> None:
-    for module in samples(database[name]):
-        torch._dynamo.reset()
-        compiled = torch.compile(module, backend=backend)
-        results = [outputs_and_gradients(function, module) for function in (compiled, module)]
-        torch.testing.assert_close(*results, rtol=1e-4, atol=1e-4)
-
-
-def outputs_and_gradients(function: Any, module: Called) -> list[torch.Tensor]:
-    tensors = [x.detach().clone().requires_grad_(x.requires_grad) for x in module.tensors]
-    outputs = function(*(x.clone() for x in tensors))
-    differentiable = [x for x in outputs if x.requires_grad]
-    wanted = [x for x in tensors if x.requires_grad]
-    if not differentiable:
-        return outputs
-    found = torch.autograd.grad(
-        differentiable, wanted, list(map(torch.ones_like, differentiable)),
-        allow_unused=True, materialize_grads=True,
-    )  # fmt: skip
-    return [*(x.detach() for x in outputs), *found]

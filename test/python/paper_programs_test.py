@@ -17,6 +17,7 @@ import torch
 import torch_xla_lite  # noqa: F401
 from scripts import op_coverage, op_results
 from scripts.bench import paper_devices, paper_graphs
+from test.python import database
 from torch_xla_lite import export
 from torch_xla_lite.lowering.base import target
 
@@ -88,11 +89,10 @@ KNOWN = {
 def test_the_ops_of_the_database(kind: str, dtype: str, part: int):
     """In a process of its own, because some compilers end it where they fail."""
     needs(kind)
-    database = op_coverage._database()
     child = op_coverage._Child(num_samples=2, kind=kind)
     found = {}
-    for name in list(database)[part::PARTS]:
-        mode = "backward" if database[name].supports_autograd else "forward"
+    for name in database.part(part, PARTS, ()):
+        mode = "backward" if database.ops()[name].supports_autograd else "forward"
         found[name] = child.run(op_results.Job(name, mode, dtype), timeout=300).on_paper
     child._stop()
     fine = op_results.ON_PAPER

@@ -56,57 +56,32 @@ def check(function: Callable[[], Any]) -> None:
 # --- operations -----------------------------------------------------------------------------------
 
 
-def differences(name: str, dtype: torch.dtype, samples: Any) -> list[str]:
-    call, found = database.Call(database.ops()[name]), []
-    for sample in samples:
-        results = runs(lambda x=sample: database.outcome(lambda: call.record(x)))
-        if any(result != results[0] for result in results):
-            found.append(f"{sample}")
-    return found
-
-
-def special(name: str, dtype: torch.dtype) -> Any:
-    for sample in database.samples(database.ops()[name], dtype, 1):
-        yield from database.special(sample, dtype, database.VALUES[dtype])
-
-
-DAILY = """add sub mul div_no_rounding_mode pow exp sigmoid where sum mean amax clamp lt mm addmm
-    softmax nn_functional_gelu nn_functional_linear nn_functional_layer_norm cat index_select"""
+PARTS = 8
+VARIANTS: dict[str, Callable[[Any, torch.dtype], Any]] = {
+    "sample": lambda sample, dtype: [sample],
+    "empty": lambda sample, dtype: database.emptied(sample),
+    "special": lambda sample, dtype: database.special(sample, dtype, database.VALUES[dtype]),
+}
+WALKS = [
+    *(("sample", x, 3) for x in (torch.float32, torch.int32, torch.bfloat16, torch.complex64)),
+    *(("empty", torch.float32, 1), ("special", torch.float32, 1), ("special", torch.int32, 1)),
+]
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("name", DAILY.split())
-def test_an_op_gives_the_bits_of_its_first_run(name: str):
-    op = database.ops()[name]
-    for dtype in (torch.float32, torch.int32, torch.bfloat16):
-        samples = database.samples(op, dtype, 3)
-        assert differences(name, dtype, samples) == []
-        empty = [sample for one in samples[:1] for sample in database.emptied(one)]
-        assert differences(name, dtype, empty) == []
-    assert planned() > 0
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("dtype", (torch.float32, torch.int32, torch.bfloat16, torch.complex64))
-def test_each_op_of_the_database_gives_the_bits_of_its_first_run(dtype: torch.dtype):
-    found = {}
-    for name, op in database.ops().items():
-        if dtype in op.dtypes and name not in database.ENDLESS:
-            found[name] = differences(name, dtype, database.samples(op, dtype, 3))
-    assert {name: texts for name, texts in found.items() if texts} == {}
-    assert planned() > 500
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("dtype", database.VALUES, ids=str)
-def test_each_op_of_the_database_gives_the_bits_of_its_first_run_of_special_values(
-    dtype: torch.dtype,
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize(("variant", "dtype", "limit"), WALKS, ids=str)
+def test_each_op_of_the_database_gives_the_bits_of_its_first_run(
+    variant: str, dtype: torch.dtype, limit: int, part: int
 ):
-    names = [
-        x for x, op in database.ops().items() if dtype in op.dtypes and x not in database.ENDLESS
-    ]
-    found = {name: differences(name, dtype, special(name, dtype)) for name in names}
-    assert {name: texts for name, texts in found.items() if texts} == {}
+    def differences(name: str) -> list[Any]:
+        call = database.Call(database.ops()[name])
+        made = [x for s in call.samples(dtype, limit) for x in VARIANTS[variant](s, dtype)]
+        results = [runs(lambda x=x: database.outcome(lambda: call.record(x))) for x in made]
+        return [x for x, first in zip(made, results, strict=True) if first != first[:1] * 4]
+
+    assert database.found(database.part(part, PARTS), differences) == {}
+    assert planned() > 0
 
 
 # --- programs -------------------------------------------------------------------------------------

@@ -127,25 +127,6 @@ def test_a_learning_rate_that_changes_each_step(optimizer, foreach):
 
 
 @pytest.mark.few_daily(1)
-@pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW])
-def test_a_learning_rate_of_a_fused_optimizer_that_changes_each_step(optimizer):
-    weight = torch.nn.Parameter(torch.ones(3, device="jax"))
-    reference = torch.nn.Parameter(torch.ones(3))
-    pairs = [(p, optimizer([p], lr=0.1, fused=True)) for p in (weight, reference)]
-    schedules = [torch.optim.lr_scheduler.ExponentialLR(steps, 0.9) for _, steps in pairs]
-
-    def step(index):
-        for (parameter, steps), schedule in zip(pairs, schedules, strict=True):
-            parameter.grad = torch.ones_like(parameter) * (1 + index)
-            steps.step()
-            schedule.step()
-        torch_xla_lite.sync()
-
-    assert compiles_of(step) == 0
-    torch.testing.assert_close(weight.detach().cpu(), reference.detach())
-
-
-@pytest.mark.few_daily(1)
 @pytest.mark.parametrize(
     "optimizer",
     [

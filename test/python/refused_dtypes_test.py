@@ -3,14 +3,12 @@ stays interpreted, and the results are those of the lowering."""
 
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
 
-from scripts import op_coverage
-from test.python import tiers
+from test.python import database, tiers
 from torch_xla_lite import _XLAC, debug
 
 HALF = torch.bfloat16
@@ -139,54 +137,32 @@ DIFFERENT = {
 }
 
 
-def refused_samples(op: Any, dtype: str) -> Iterator[Any]:
-    """Samples of an op that the CPU's kernels refuse in this dtype."""
-    job = op_coverage.Job(op.name, "forward", dtype)
-    try:
-        samples = list(op_coverage._samples(op, job, limit=3))
-    except Exception:
-        return
-    for sample in samples:
-        try:
-            op_coverage._forward(op, op_coverage._copied(sample), None)
-        except Exception:
-            yield sample
-
-
-def outcome(op: Any, sample: Any, when: str) -> Any:
-    _XLAC.clear_cache()
-    _XLAC.set_compile_when(when)
-    torch.manual_seed(0)
-    try:
-        on_jax = sample.transform(op_coverage._on_jax)
-        if on_jax.kwargs.get("device") == "cpu":
-            on_jax.kwargs["device"] = "jax"
-        return op_coverage._to_cpu(op_coverage._forward(op, on_jax, None))
-    except Exception as error:
-        torch.jax.synchronize()
-        return error
-
-
 @pytest.mark.nightly
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_no_dtype_of_an_op_of_the_database_compiles_a_graph(dtype: str):
-    graphs, different, count = [], {}, 0
-    for name, op in op_coverage._database().items():
-        for sample in refused_samples(op, dtype):
+    graphs, count = [], 0
+
+    def differences(name: str) -> list[str]:
+        nonlocal count
+        texts, call = [], database.Call(database.ops()[name])
+        for sample in database.refused(call.op, dtype):
+            _XLAC.clear_cache()
             debug.reset_metrics()
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                got = outcome(op, sample, "repeated")
+            got = database.outcome(lambda x=sample: call.record(x))
             if isinstance(got, Exception):
+                torch.jax.synchronize()
                 continue
             count += 1
             if debug.metrics()["executions"]:
                 graphs.append(name)
-            wanted = outcome(op, sample, "first")
-            try:
-                op_coverage._check_defined(sample, got, wanted, values=True)
-            except (op_coverage._Difference, AssertionError, RuntimeError) as error:
-                different[name] = str(error)[:200]
+            (wanted,) = database.compiled([lambda x=sample: call.record(x)])
+            _XLAC.set_compile_when("repeated")
+            texts += filter(None, [database.difference(sample, got, wanted)])
+        return texts
+
+    names = [name for name in database.ops() if (name, dtype) not in DIFFERENT]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert database.found(names, differences) == {}
     assert graphs == []
-    assert {name: text for name, text in different.items() if (name, dtype) not in DIFFERENT} == {}
     assert count > 0

@@ -5,36 +5,6 @@ import torch
 from torch.nn.utils import rnn
 
 import torch_xla_lite  # noqa: F401
-from torch_xla_lite import debug
-
-CELLS = (torch.nn.LSTM, torch.nn.GRU, torch.nn.RNN)
-
-
-def trained(make, place, batch_first, lengths):
-    torch.manual_seed(0)
-    model = make(3, 4, batch_first=batch_first, bidirectional=True)
-    inputs = torch.randn(3, 6, 3) if batch_first else torch.randn(6, 3, 3)
-    model, inputs = model.to(place), inputs.to(place).requires_grad_()
-    packed = rnn.pack_padded_sequence(
-        inputs, torch.tensor(lengths), batch_first=batch_first, enforce_sorted=False
-    )
-    output, _ = model(packed)
-    padded, found = rnn.pad_packed_sequence(output, batch_first=batch_first)
-    padded.square().sum().backward()
-    assert found.tolist() == lengths
-    gradients = [parameter.grad.cpu() for parameter in model.parameters()]
-    return [padded.detach().cpu(), inputs.grad.cpu(), *gradients]
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("batch_first", [False, True])
-@pytest.mark.parametrize("make", CELLS, ids=lambda cell: cell.__name__)
-def test_packed_sequences_train_like_on_the_cpu(make, batch_first):
-    debug.reset_metrics()
-    found = trained(make, "jax", batch_first, [2, 6, 3])
-    assert debug.metrics()["fallbacks"] == {}
-    expected = trained(make, "cpu", batch_first, [2, 6, 3])
-    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_a_packed_sequence_is_that_of_the_cpu():

@@ -3,7 +3,7 @@
 import functools
 import itertools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -231,27 +231,6 @@ OPS = """
     nn_functional_binary_cross_entropy_with_logits sum mean amax amin logsumexp linalg_vector_norm
     cumsum cumprod cat tril triu zeros_like ones_like empty_like full_like zeros ones randn randint
     ldexp nn_functional_soft_margin_loss"""
-CHANGES: tuple[Callable[[torch.Tensor], torch.Tensor], ...] = (
-    lambda x: x.unsqueeze(0),
-    lambda x: x[0] if x.ndim and len(x) else x.unsqueeze(0),
-    lambda x: torch.cat([x, x], -1) if x.ndim else x,
-    lambda x: x[..., :0] if x.ndim else x,
-    *(lambda x, dtype=dtype: x.to(dtype) for dtype in (F64, BF16, I64, BOOL)),
-)
-
-
-def misfits(sample: Any) -> Iterator[Any]:
-    """The sample, and it with one tensor of another size or dtype."""
-    yield sample
-    for place in range(len(database.tensors(sample))):
-        for change in CHANGES:
-            numbers = itertools.count()
-
-            def changed(x: Any, place: int = place, change: Any = change, n: Any = numbers) -> Any:
-                is_tensor = isinstance(x, torch.Tensor)
-                return change(x.detach()) if is_tensor and next(n) == place else x
-
-            yield sample.transform(changed)
 
 
 def shapes_on(device: str, function: Callable, sample: Any) -> object:
@@ -269,7 +248,7 @@ def test_shapes_of_samples_that_may_not_fit_are_those_of_torch(name: str):
     op, differing = database.ops()[name], []
     for dtype, function in itertools.product((F32, I64, BOOL), (op.op, op.inplace_variant)):
         for sample in database.samples(op, dtype, 6) if function else ():
-            for made in misfits(sample):
+            for made in database.misfits(sample):
                 ours, cpu, meta = (
                     shapes_on(place, function, made) for place in ("jax", "cpu", "meta")
                 )

@@ -7,45 +7,8 @@ import pytest
 import torch
 
 from bazel.pytest_plugin import mostly_nightly
-from test.python import database, tiers
+from test.python import tiers
 from torch_xla_lite import _XLAC, debug
-
-# How many ops of the database the interpreter computes with its own kernels.
-NUM_COMPARED = {torch.float32: 560, torch.int32: 330}
-
-# What may differ, and why.
-DIFFERENT = {
-    "a partial result is beyond float32, and torch has it in float64": """
-        linalg_vector_norm native_group_norm native_layer_norm nn_functional_batch_norm
-        nn_functional_instance_norm nn_functional_scaled_dot_product_attention std std_mean
-        std_mean_unbiased std_unbiased trapezoid trapz var var_mean var_mean_unbiased
-        var_unbiased""",
-    "sums in another order, of which one has both infinities": """
-        _upsample_bilinear2d_aa addbmm baddbmm fft_fft fft_fft2 fft_hfft fft_hfft2 fft_hfftn
-        fft_ifft fft_ifft2 fft_ihfft fft_ihfft2 fft_irfft fft_irfft2 fft_irfftn fft_rfft fft_rfft2
-        stft""",
-    "a small difference of large sums, of which each is rounded": """
-        nn_functional_linear_cross_entropy nn_functional_linear_cross_entropy_chunked
-        nn_functional_linear_cross_entropy_chunked_none""",
-    "decompositions of matrices with NaN, infinities or elements of 1e19": """
-        cholesky_inverse linalg_cholesky linalg_cholesky_ex linalg_eig linalg_eigh linalg_eigvals
-        linalg_eigvalsh linalg_inv linalg_inv_ex linalg_lu linalg_lu_factor linalg_lu_factor_ex
-        linalg_qr linalg_tensorinv linalg_tensorsolve lu qr""",
-    "the signs of singular vectors": "pca_lowrank svd_lowrank",
-    "which of several equal elements is meant": "argsort kthvalue mode sort topk",
-    "torch's kernel has another result in its vectors than in the rest": """
-        fmod nn_functional_gelu remainder""",
-    "series that do not converge there": """
-        special_airy_ai special_zeta""",
-    "torch's loop ends at NaN before it has a result of an order above 1": """
-        special_chebyshev_polynomial_t special_chebyshev_polynomial_u
-        special_chebyshev_polynomial_v special_chebyshev_polynomial_w
-        special_shifted_chebyshev_polynomial_t special_shifted_chebyshev_polynomial_u
-        special_shifted_chebyshev_polynomial_v special_shifted_chebyshev_polynomial_w""",
-}
-_MAY_DIFFER = set(" ".join(DIFFERENT.values()).split())
-
-DAILY = ("add", "div_trunc_rounding", "long", "lcm", "cumsum", "cumprod", "where", "sum")
 
 
 @pytest.fixture(autouse=True)
@@ -53,47 +16,6 @@ def _compiles_nothing_that_comes_back():
     with tiers.using(tiers.per_op(interpretation=1, compilation=1e9)):
         yield
     _XLAC.set_compile_when("first")
-
-
-def compare(name: str, dtype: torch.dtype) -> tuple[int, list[str]]:
-    """How many calls were compared, and what differs."""
-    call, count, differences = database.Call(database.ops()[name]), 0, []
-    for one in database.samples(call.op, dtype, 2):
-        samples = [*database.special(one, dtype, database.VALUES[dtype])]
-        calls = [lambda x=x: call.record(x) for x in samples]
-        first = database.interpreted(calls)
-        kept = [x for x, found in zip(samples, first, strict=True) if found.is_interpreted]
-        wanted = [found.result for found in first if found.is_interpreted]
-        again = [lambda x=x: call.record(x) for x in kept]
-        for sample, got, other in zip(kept, database.compiled(again), wanted, strict=True):
-            count += 1
-            if text := database.difference(sample, got, other):
-                differences.append(f"{sample}: compiled, not interpreted: {text}")
-    return count, differences
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("dtype", database.VALUES, ids=str)
-@pytest.mark.parametrize("name", DAILY)
-def test_an_op_gives_one_answer(name: str, dtype: torch.dtype):
-    if dtype not in database.ops()[name].dtypes:
-        pytest.skip("torch's kernel does not compute it")
-    count, differences = compare(name, dtype)
-    assert differences == []
-    # Errors, such as of division by zero, are those of the compiled graph.
-    assert count > len(database.VALUES[dtype])
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("dtype", database.VALUES, ids=str)
-def test_each_op_of_the_database_gives_one_answer(dtype: torch.dtype):
-    names = [
-        x for x, op in database.ops().items() if dtype in op.dtypes and x not in database.ENDLESS
-    ]
-    compared = {name: compare(name, dtype) for name in names}
-    different = {name: found[0] for name, (_, found) in compared.items() if found}
-    assert {name: text for name, text in different.items() if name not in _MAY_DIFFER} == {}
-    assert sum(count > 0 for count, _ in compared.values()) >= NUM_COMPARED[dtype]
 
 
 def answers(function: Callable[[], torch.Tensor]) -> list[torch.Tensor]:

@@ -1,7 +1,5 @@
 """An interpreted loop that writes into a tensor copies it once, and never a value in use."""
 
-import random
-
 import pytest
 import torch
 
@@ -71,57 +69,6 @@ def test_a_loop_of_writes_copies_its_base_once(write):
         write(base, i)
     num_bytes = _bytes_allocated(lambda: base.sum().item())
     assert base.nbytes <= num_bytes < 5 * base.nbytes
-
-
-# --- values that are still in use -----------------------------------------------------------------
-
-
-def _program(device: str, seed: int) -> list[list[float]]:
-    """Views of views of three tensors, written and kept in random order."""
-    chance = random.Random(seed)
-    tensors = [torch.arange(24.0).view(4, 6).to(device) + k for k in range(3)]
-    kept = []
-    views = [
-        lambda x: x[chance.randrange(x.shape[0])],
-        lambda x: x[1:],
-        lambda x: x.reshape(-1),
-        lambda x: x.t() if x.dim() == 2 else x,
-        lambda x: x.unsqueeze(0)[0],
-        lambda x: x[..., chance.randrange(x.shape[-1])],
-        lambda x: x.view(-1, x.shape[-1])[:, 1:],
-        lambda x: x.expand(2, *x.shape)[1],
-    ]
-    values = [
-        lambda x, y: x.copy_(torch.full_like(x, chance.random())),
-        lambda x, y: x.add_(y.sum()),
-        lambda x, y: x.mul_(x.clone() - 1),
-        lambda x, y: x.masked_fill_(x > 5, chance.random()),
-        lambda x, y: x.copy_(x.flip(0)) if x.dim() else x.neg_(),
-        lambda x, y: x.sub_(x),
-    ]
-    for _ in range(12):
-        x = chance.choice(tensors)
-        for _ in range(chance.randrange(4)):
-            if x.dim() and x.numel() > 1:
-                x = chance.choice(views)(x)
-        action = chance.randrange(4)
-        if action == 0:
-            kept.append(x * 2)
-        elif action == 1:
-            kept.append(x.clone())
-        else:
-            chance.choice(values)(x, chance.choice(tensors))
-    return [x.flatten().tolist() for x in [*tensors, *kept]]
-
-
-@pytest.mark.needs("interpreter")
-@pytest.mark.few_daily(18)
-@pytest.mark.parametrize("seed", range(150))
-def test_random_writes_give_what_the_cpu_gives(seed):
-    expected = _program("cpu", seed)
-    for result, value in zip(_program("jax", seed), expected, strict=True):
-        assert result == pytest.approx(value, rel=1e-5)
-    assert debug.metrics()["executions"] == 0
 
 
 def test_a_list_of_one_tensor_is_not_written_to():

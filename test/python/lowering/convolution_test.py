@@ -28,16 +28,6 @@ def operands(case):
     return x, weight, torch.randn(channels), geometry
 
 
-@pytest.mark.few_daily(3)
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
-def test_convolution_and_its_gradients(case):
-    x, weight, bias, geometry = operands(case)
-    check(aten.convolution, x, weight, bias, *geometry, rtol=1e-4, atol=1e-4)
-    grad = torch.randn_like(aten.convolution(x, weight, bias, *geometry))
-    arguments = (grad, x, weight, [len(bias)], *geometry, [True] * 3)
-    check(aten.convolution_backward, *arguments, rtol=1e-4, atol=1e-4)
-
-
 @pytest.fixture
 def two_threads():
     before = torch.get_num_threads()
@@ -57,25 +47,6 @@ def test_threads_have_some_images_each(two_threads, name, mask):
     grad = torch.randn_like(aten.convolution(x, weight, bias, *geometry))
     sizes = [len(bias)]
     check(aten.convolution_backward, grad, x, weight, sizes, *geometry, mask, rtol=1e-3, atol=1e-2)
-
-
-def test_gradients_that_are_not_wanted_are_none():
-    x, weight, bias, geometry = operands(CASES["strided"])
-    grad = torch.randn_like(aten.convolution(x, weight, bias, *geometry))
-    mask = [False, True, False]
-    check(aten.convolution_backward, grad, x, weight, None, *geometry, mask, rtol=1e-4, atol=1e-4)
-
-
-def test_an_empty_batch():
-    x, weight, bias, geometry = operands(CASES["strided"])
-    check(aten.convolution, x[:0], weight, bias, *geometry)
-
-
-def test_gradients_without_input_channels():
-    x, weight, bias = torch.randn(2, 0, 9, 9), torch.randn(6, 0, 3, 3), torch.randn(6)
-    geometry = [[1, 1], [1, 1], [1, 1], False, [0, 0], 1]
-    grad = torch.randn_like(aten.convolution(x, weight, bias, *geometry))
-    check(aten.convolution_backward, grad, x, weight, [6], *geometry, [True] * 3)
 
 
 KINDS = {

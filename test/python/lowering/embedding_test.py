@@ -10,7 +10,7 @@ aten = torch.ops.aten
 def test_gradient_of_halves_accumulates_in_float32():
     grad = torch.full((512, 2), 0.1, dtype=torch.bfloat16)
     args = (grad, torch.zeros(512, dtype=torch.int64), 2, -1, False)
-    (got,) = run(aten.embedding_dense_backward, *args, expected=[grad[:2]])
+    (got,) = run(aten.embedding_dense_backward, *args)
     assert torch.equal(got[0], grad.float().sum(0).bfloat16())
 
 

@@ -6,60 +6,6 @@ aten = torch.ops.aten
 A = [torch.randn(3), torch.randn(2, 2), torch.tensor(2.0)]
 B = [torch.rand(3) + 1, torch.rand(2, 2) + 1, torch.tensor(3.0)]
 C = [torch.rand(3) + 1, torch.rand(2, 2) + 1, torch.tensor(0.5)]
-NUMBERS = [1.5, 2.0, -0.25]
-
-
-@pytest.mark.few_daily(2)
-@pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "maximum", "clamp_min", "pow"])
-def test_two_operands_in_every_form(name):
-    op = getattr(aten, f"_foreach_{name}")
-    left = [x.abs() for x in A]
-    check(op.Scalar, left, 2.5)
-    check(op.List, left, B)
-    check(op.ScalarList, left, NUMBERS)
-
-
-@pytest.mark.parametrize("name", ["add", "mul", "div"])
-def test_one_tensor_for_all(name):
-    check(getattr(aten, f"_foreach_{name}").Tensor, A, torch.tensor(2.5))
-
-
-def test_alpha():
-    check(aten._foreach_add.List, A, B, alpha=0.3)
-    check(aten._foreach_sub.List, A, B, alpha=2)
-    check(aten._foreach_add.Tensor, A, torch.tensor(1.0), alpha=3.0)
-
-
-@pytest.mark.parametrize("name", ["addcmul", "addcdiv"])
-def test_three_operands_in_every_form(name):
-    op = getattr(aten, f"_foreach_{name}")
-    check(op.Scalar, A, B, C, 0.7)
-    check(op.ScalarList, A, B, C, NUMBERS)
-    check(op.Tensor, A, B, C, torch.tensor(NUMBERS))
-
-
-def test_lerp_in_every_form():
-    check(aten._foreach_lerp.Scalar, A, B, 0.1)
-    check(aten._foreach_lerp.List, A, B, C)
-    check(aten._foreach_lerp.ScalarList, A, B, NUMBERS)
-
-
-@pytest.mark.few_daily(4)
-@pytest.mark.parametrize(
-    "name", ["abs", "exp", "neg", "reciprocal", "round", "rsqrt", "sigmoid", "sqrt", "tanh", "log2"]
-)
-def test_one_operand(name):
-    check(getattr(aten, f"_foreach_{name}"), B)
-
-
-@pytest.mark.parametrize("ord", [1, 2, 3.0, float("inf")])
-def test_norms(ord):
-    check(aten._foreach_norm.Scalar, A, ord)
-
-
-def test_maximum_of_each_and_a_number_to_the_power_of_each():
-    check(aten._foreach_max, A)
-    check(aten._foreach_pow.ScalarAndTensor, 2.5, A)
 
 
 def parameters(*lists):

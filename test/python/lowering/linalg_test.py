@@ -8,8 +8,7 @@ aten = torch.ops.aten
 
 
 def test_a_singular_matrix_is_reported():
-    expected = flat(aten.linalg_inv_ex(torch.zeros(2, 2)))
-    info = run(aten.linalg_inv_ex, torch.zeros(2, 2), expected=expected)[1]
+    info = run(aten.linalg_inv_ex, torch.zeros(2, 2))[1]
     assert info.item() == 1
 
 
@@ -20,7 +19,7 @@ def test_a_singular_matrix_is_reported():
 def test_eigenvalues_of_matrices_of_any_scale(op, dtype, scale):
     x = scale * torch.randn(2, 4, 4, dtype=dtype)
     expected = flat(op(x))
-    values = run(op, x, expected=expected)[0]
+    values = run(op, x)[0]
     distances = (values[:, :, None] - expected[0][:, None]).abs()
     assert distances.min(-1).values.max() <= 1e-4 * scale
 

@@ -2,11 +2,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
-from comparison import to_jax
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from torch_xla_lite.lowering.base import promotion
+from torch_xla_lite.lowering.base import promotion, registry
 from torch_xla_lite.lowering.base.registry import WrappedNumber
 
 DTYPES = [
@@ -22,8 +21,8 @@ tensors = st.builds(
 numbers = st.sampled_from([True, 3, 2.5, 1j])
 
 
-def numpy_dtype(dtype: torch.dtype) -> np.dtype:
-    return to_jax(torch.zeros((), dtype=dtype)).dtype
+def to_jax(tensor: torch.Tensor) -> np.ndarray:
+    return np.zeros(tensor.shape, registry.OF_TORCH[tensor.dtype])
 
 
 @settings(deadline=None)
@@ -32,7 +31,7 @@ def test_two_tensors_promote_as_in_torch(a, b):
     half_complex = torch.result_type(a, b) == torch.complex32
     if half_complex:
         return
-    wanted = numpy_dtype(torch.result_type(a, b))
+    wanted = registry.OF_TORCH[torch.result_type(a, b)]
     assert promotion.result_dtype(to_jax(a), to_jax(b)) == wanted
 
 
@@ -41,7 +40,7 @@ def test_two_tensors_promote_as_in_torch(a, b):
 def test_a_tensor_and_a_number_promote_as_in_torch(a, number):
     if torch.result_type(a, number) == torch.complex32:
         return
-    wanted = numpy_dtype(torch.result_type(a, number))
+    wanted = registry.OF_TORCH[torch.result_type(a, number)]
     assert promotion.result_dtype(to_jax(a), number) == wanted
     assert promotion.result_dtype(to_jax(a), WrappedNumber(np.asarray(number))) == wanted
 

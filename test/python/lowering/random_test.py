@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
-from comparison import check, flat, run
+from comparison import check, run
 
 from torch_xla_lite.lowering import rejection
 from torch_xla_lite.lowering.base import ffi
@@ -16,7 +16,7 @@ LONG = torch.empty(N)
 
 
 def draw(op, *args, key: int = 0, **kwargs) -> torch.Tensor:
-    return run(op, *args, expected=flat(op(*args, **kwargs)), key=key, **kwargs)[0]
+    return run(op, *args, key=key, **kwargs)[0]
 
 
 @pytest.mark.few_daily(2)
@@ -47,11 +47,6 @@ def test_mean_and_deviation_of_a_distribution(op, args, mean, std):
     assert abs(sample.std().item() - std) < 0.05 * std
 
 
-def test_equal_keys_give_equal_numbers_and_others_do_not():
-    assert torch.equal(draw(aten.randn, [9], key=1), draw(aten.randn, [9], key=1))
-    assert not torch.equal(draw(aten.randn, [9], key=1), draw(aten.randn, [9], key=2))
-
-
 def test_integers_cover_their_range():
     assert set(draw(aten.randint, 4, [100]).tolist()) == {0, 1, 2, 3}
 
@@ -76,8 +71,7 @@ def test_uniform_halves_stay_below_one(dtype):
 
 def test_dropout_scales_what_it_keeps():
     x = torch.ones(N)
-    expected = flat(aten.native_dropout(x, 0.25, True))
-    y, mask = run(aten.native_dropout, x, 0.25, True, expected=expected, key=0)
+    y, mask = run(aten.native_dropout, x, 0.25, True)
     assert abs(mask.float().mean().item() - 0.75) < 0.02
     assert torch.equal(y, mask / 0.75)
 
@@ -85,8 +79,7 @@ def test_dropout_scales_what_it_keeps():
 @pytest.mark.parametrize(("p", "kept"), [(0.0, True), (1.0, False)])
 def test_dropout_of_nothing_and_of_everything(p, kept):
     x = torch.ones(5)
-    expected = flat(aten.native_dropout(x, p, True))
-    y, mask = run(aten.native_dropout, x, p, True, expected=expected, key=0)
+    y, mask = run(aten.native_dropout, x, p, True)
     assert mask.tolist() == [kept] * 5
     assert y.tolist() == [float(kept)] * 5
 
