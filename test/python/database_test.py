@@ -135,14 +135,14 @@ DIFFERENT_VALUES = {
     "sums in another order, of which one has both infinities": """
         _upsample_bilinear2d_aa addbmm baddbmm fft_fft fft_fft2 fft_hfft fft_hfft2 fft_hfftn
         fft_ifft fft_ifft2 fft_ihfft fft_ihfft2 fft_irfft fft_irfft2 fft_irfftn fft_rfft fft_rfft2
-        stft""",
+        linalg_lu_solve lu_solve stft""",
     "a small difference of large sums, of which each is rounded": """
         nn_functional_linear_cross_entropy nn_functional_linear_cross_entropy_chunked
         nn_functional_linear_cross_entropy_chunked_none""",
     "decompositions of matrices with NaN, infinities or elements of 1e19": """
         cholesky_inverse linalg_cholesky linalg_cholesky_ex linalg_eig linalg_eigh linalg_eigvals
         linalg_eigvalsh linalg_inv linalg_inv_ex linalg_lu linalg_lu_factor linalg_lu_factor_ex
-        linalg_qr linalg_tensorinv linalg_tensorsolve lu qr""",
+        linalg_qr linalg_tensorinv linalg_tensorsolve lu matrix_exp qr""",
     "the signs of singular vectors": "pca_lowrank svd_lowrank",
     "which of several equal elements is meant": "argsort kthvalue mode sort topk",
     "torch's kernel has another result in its vectors than in the rest": """
