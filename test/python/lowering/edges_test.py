@@ -20,6 +20,8 @@ HALVES = KINKS.bfloat16()
 ROWS = torch.tensor([[1.0, NAN, 2.0], [NAN, 1.0, 2.0], [2.0, 1.0, 0.0]])
 LABELS = torch.tensor([0, 0, 0])
 ANGLES = (torch.complex(GRAD, GRAD + 1), torch.complex(KINKS, 2 * KINKS - 1))
+SORTED_PLACES = torch.tensor([4.0, NAN, 1.0, 2.0, NAN, -1.0, 5.0, NAN])
+PLACES = torch.tensor([NAN, 2.0, -INF, INF, 5.0, 0.0])
 MASK = torch.tensor([[True, True, True], [True, False, True], [False, False, False]])
 
 Row = tuple[Any, ...]  # A name, an op, its arguments, and its keywords, if any.
@@ -73,6 +75,14 @@ def reductions() -> Iterator[Row]:
         yield f"norm {order}", aten.linalg_vector_norm, (SPECIAL[:4], order)
 
 
+def orders() -> Iterator[Row]:
+    for length, right in itertools.product((0, 1, 5, 8), (False, True)):
+        places = SORTED_PLACES[:length]
+        for kind, found in (("unsorted", places), ("sorted", places.sort()[0])):
+            name, options = f"{kind} places {length} {right}", {"right": right}
+            yield name, aten.searchsorted.Tensor, (found, PLACES), options
+
+
 def shapes() -> Iterator[Row]:
     for op, diagonal in itertools.product((aten.tril, aten.triu), (2**31, -(2**31), 2**40, -4)):
         yield f"{op} {diagonal}", op, (torch.ones(3, 4), diagonal)
@@ -103,7 +113,7 @@ def indices() -> Iterator[Row]:
 
 CALLS: dict[str, tuple] = {
     f"{family.__name__}-{name}": call
-    for family in (activations, losses, reductions, shapes, indices)
+    for family in (activations, losses, reductions, orders, shapes, indices)
     for name, *call in family()
 }
 
