@@ -81,7 +81,7 @@ def _has_rule(op: str, args: Sequence[Any], outs: Sequence[jax.ShapeDtypeStruct 
 @functools.cache
 def _is_pointwise(op: str) -> bool:
     entry = registry.find(op)
-    if entry is not None and (entry.wants_key or entry.facts.results == "elementwise"):
+    if entry is not None and (entry.wants_key or entry.facts.shape == "elementwise"):
         return not entry.wants_key
     return torch.Tag.pointwise in registry.overload(op).tags
 
