@@ -21,7 +21,8 @@ from scripts.bench import harness
 
 ROUNDS = 61
 GOALS = {1: 1.3, 2: 1.0, 3: 0.9, 10: 0.6}  # of chains of so many operations
-Loop, Call = Callable[[], object], Callable[[int], object]  # a call has a length
+Loop = Callable[[], object]
+Call = Callable[[int], object]  # of a length
 
 
 def main() -> None:
@@ -64,8 +65,7 @@ def _row(name: str, make: Callable[[str], Loop], calls: int, goal: float) -> har
 
 
 def _new_lengths(name: str) -> harness.Row:
-    """Neither device has a length of the other: torch keeps some kernels by shape for both. The
-    first rounds, which load and import, are few of them."""
+    """Microseconds of a call. torch keeps kernels by shape for both, so they share no length."""
     make, shortest = LENGTHS[name]
 
     def contender(device: str, first: int) -> harness.Contender:

@@ -173,7 +173,7 @@ def branch(folder: Path) -> str | None:
 
 
 def setting(folder: Path, key: str, *where: str) -> str:
-    """A setting that holds in a repository, or somewhere else; empty when there is none."""
+    """A setting of git: by default the one that holds in the repository; empty if it is not set."""
     return run(folder, "config", *where, "--get", key).out.removesuffix("\n")
 
 

@@ -123,7 +123,8 @@ class _History:
             del self._latest[known.structure]
 
 
-# What note_interpreted was told, until somebody asks: a program that meets new shapes has no time.
+# What note_interpreted was told. A program that meets new shapes calls it for each graph, so these
+# become NewGraphs only when somebody asks.
 _Interpreted = tuple[int, Place, int, float, Callable[[], tuple[list[tuple], list[Root]]]]
 _interpreted: collections.deque[_Interpreted] = collections.deque()
 _MOST_INTERPRETED = 100
@@ -185,7 +186,7 @@ def note_interpreted(
       describe: gives its steps and roots.
 
     Returns:
-      The line of the program.
+      The place in the program.
     """
     where = place()
     _interpreted.append((structure, where, num_ops, seconds, describe))

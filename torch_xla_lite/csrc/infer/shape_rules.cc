@@ -433,12 +433,11 @@ Results SoftMarginLoss(Arguments arguments) {
 
 // (src, embed_dim, num_heads, qkv_weight, qkv_bias, ...)
 Results EncoderLayer(Arguments arguments) {
-  const Tensor &src = arguments[0].toTensor(), &qkv = arguments[3].toTensor();
+  const Tensor& src = arguments[0].toTensor();
   const int64_t width = arguments[1].toInt(), heads = arguments[2].toInt();
-  const bool fits = IsFloat(src) && src.dim() == 3 && src.size(2) == width && heads > 0 &&
-                    width % heads == 0 && qkv.scalar_type() == src.scalar_type() &&
-                    qkv.sizes() == at::IntArrayRef{3 * width, width};
-  return fits ? Results({Like(src)}) : Results();
+  if (!IsFloat(src) || src.dim() != 3 || src.size(2) != width || heads < 1) return {};
+  if (width % heads != 0 || !Fits(arguments[3], src.scalar_type(), {3 * width, width})) return {};
+  return {{Like(src)}};
 }
 
 // By the names in the facts of ops.
