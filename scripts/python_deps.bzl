@@ -24,7 +24,7 @@ PYTHON_DEPS = {
         "first": [":harness"],
         "gpu": [":harness", ":models", "//torch_xla_lite:__init__"],
         "mesh_on_paper": [":harness", ":models", ":paper_devices", "//torch_xla_lite:__init__",
-            "//torch_xla_lite/compiler:compiler", "//torch_xla_lite/compiler:tracing",
+            "//torch_xla_lite/compiler:recorded_graph", "//torch_xla_lite/compiler:tracing",
             "//torch_xla_lite/lowering/base:registry", "//torch_xla_lite/mesh/base:communication",
             "//torch_xla_lite/mesh:sharding"],
         "models": ["//torch_xla_lite:__init__", "//torch_xla_lite/examples:models"],

@@ -40,7 +40,8 @@ import torch
 import torch_xla_lite as txl
 from scripts.bench import harness, paper_devices
 from torch_xla_lite import _XLAC
-from torch_xla_lite.compiler import compiler, tracing
+from torch_xla_lite.compiler import tracing
+from torch_xla_lite.compiler.recorded_graph import RecordedGraph
 from torch_xla_lite.lowering.base import registry
 from torch_xla_lite.mesh import sharding
 from torch_xla_lite.mesh.base import communication
@@ -145,10 +146,8 @@ def lowered_step(model: torch.nn.Module, loss: Callable[[], torch.Tensor]) -> ja
     with mock.patch.object(_XLAC, "sync", lambda: None):  # There is nothing to run.
         optimizer.step()
     steps, roots = _XLAC.pending_graph()
-    calls, leaves = compiler._parts(steps)
     with jax.enable_x64(True):
-        graph = tracing.lower_graph(calls, leaves, roots, compiler._mesh(calls, leaves))
-    (program,) = graph.parts
+        (program,) = tracing.lower_graph(RecordedGraph.of(steps, roots)).parts
     return program
 
 

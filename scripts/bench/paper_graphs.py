@@ -87,7 +87,7 @@ def compiled_for(kind: str) -> Iterator[list[PaperGraph]]:
 
 
 def _compiled(lower_graph: Callable, arguments: Sequence[Any]) -> PaperGraph:
-    ops = tuple(call.op for call in arguments[0] if call is not None)
+    ops = tuple(call.op for call in arguments[0].calls if call is not None)
     try:
         lowered = lower_graph(*arguments)
         texts = [part.as_text() for part in lowered.parts]

@@ -11,7 +11,7 @@ from torch import nn
 import torch_xla_lite as txl
 from test.mesh import devices  # noqa: F401  before jax starts
 from torch_xla_lite import _XLAC, debug
-from torch_xla_lite.compiler.compiler import compilation_cache
+from torch_xla_lite.compiler import compilation_cache
 from torch_xla_lite.lowering.base import decomposition
 from torch_xla_lite.mesh.base import placements
 from torch_xla_lite.mesh.sharding import spec_of

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 
 from test.python import programs, tiers
 from torch_xla_lite import _XLAC, debug
-from torch_xla_lite.compiler import compiler, new_graphs
+from torch_xla_lite.compiler import compilation, new_graphs
 from torch_xla_lite.compiler.background import Worker
 
 
@@ -36,14 +36,14 @@ class Gate:
 @pytest.fixture
 def gate(monkeypatch) -> Gate:
     gate = Gate()
-    compile_program = compiler._program
+    program_of = compilation.program_of
 
     def wait(*arguments):
         gate.is_reached.set()
         assert gate.is_open.wait(timeout=60)
-        return compile_program(*arguments)
+        return program_of(*arguments)
 
-    monkeypatch.setattr(compiler, "_program", wait)
+    monkeypatch.setattr(compilation, "program_of", wait)
     return gate
 
 
@@ -202,7 +202,7 @@ def test_what_fails_in_the_background_is_compiled_where_it_is_needed(monkeypatch
         compiled_by.append(threading.current_thread())
         raise RuntimeError(f"refused {len(compiled_by)}")
 
-    monkeypatch.setattr(compiler, "_program", refuse)
+    monkeypatch.setattr(compilation, "program_of", refuse)
     x = torch.ones(3).jax()
     for _ in range(2):
         assert (x * 2).tolist() == [2, 2, 2]
@@ -225,7 +225,7 @@ def test_a_lowering_in_the_background_cannot_read_pending_tensors(monkeypatch):
             messages.append(str(error))
         raise RuntimeError
 
-    monkeypatch.setattr(compiler, "_program", read)
+    monkeypatch.setattr(compilation, "program_of", read)
     x = torch.ones(3).jax()
     assert [(x * 2).tolist() for _ in range(2)] == [[2, 2, 2]] * 2
     pending = torch.ones(2).jax() + 1
@@ -262,13 +262,13 @@ else:
 def test_a_forked_child_ends_while_its_parent_compiles():
     done = run_program("""
 import os, sys, threading, torch, torch_xla_lite
-from torch_xla_lite.compiler import compiler
+from torch_xla_lite.compiler import compilation
 child_ended = threading.Event()
-compile_program = compiler._program
+program_of = compilation.program_of
 def wait(*arguments):
     child_ended.wait()
-    return compile_program(*arguments)
-compiler._program = wait
+    return program_of(*arguments)
+compilation.program_of = wait
 for graph in (torch.sin, torch.sin, torch.cos, torch.cos):
     graph(torch.ones(3, device="jax")).cpu()
 if child := os.fork():

@@ -9,12 +9,13 @@ import numpy as np
 import torch
 
 import torch_xla_lite  # noqa: F401
-from torch_xla_lite.compiler import compiler, tracing
+from torch_xla_lite.compiler import compilation_cache, tracing
+from torch_xla_lite.compiler.scalars import Scalars
 
 
 def test_scalars_are_decoded_together_and_not_one_by_one():
     def numbers(packed):
-        scalars = tracing.Scalars.unpack(packed)
+        scalars = Scalars.unpack(packed)
         float32 = [scalars.take(1).number(np.dtype(np.float32)) for _ in range(50)]
         return float32 + [scalars.take(1).number(np.dtype(np.int64)) for _ in range(50)]
 
@@ -36,7 +37,7 @@ def test_numbers_are_converted_together_and_not_one_by_one(monkeypatch):
         return lowered
 
     monkeypatch.setattr(tracing, "lower_graph", lower_and_keep)
-    monkeypatch.setattr(compiler.compilation_cache, "load", lambda *_: None)
+    monkeypatch.setattr(compilation_cache, "load", lambda *_: None)
     x = torch.ones(3).to("jax")
     for _ in range(20):
         x = x * 1.5 + 0.25
@@ -51,8 +52,8 @@ def test_a_step_overwrites_its_weights_without_copies(monkeypatch):
     def keep(key, program):
         texts.extend(part.as_text() for part in program.executables)
 
-    monkeypatch.setattr(compiler.compilation_cache, "load", lambda *_: None)
-    monkeypatch.setattr(compiler.compilation_cache, "store", keep)
+    monkeypatch.setattr(compilation_cache, "load", lambda *_: None)
+    monkeypatch.setattr(compilation_cache, "store", keep)
     torch.manual_seed(0)
     reference = torch.nn.Sequential(*(torch.nn.Linear(48, 48) for _ in range(4)))
     model = copy.deepcopy(reference).to("jax")

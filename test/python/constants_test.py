@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 
 import torch_xla_lite  # noqa: F401
-from torch_xla_lite.compiler import compiler, tracing
+from torch_xla_lite.compiler import compilation_cache, tracing
 
 N = 200
 WINDOW = torch.ones(64)
@@ -80,7 +80,7 @@ def texts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         raise _IsLowered()
 
     monkeypatch.setattr(tracing, "lower_graph", lower_only)
-    monkeypatch.setattr(compiler.compilation_cache, "load", lambda *_: None)
+    monkeypatch.setattr(compilation_cache, "load", lambda *_: None)
     return found
 
 

@@ -10,7 +10,8 @@ from jax import lax
 
 import torch_xla_lite
 from torch_xla_lite import debug
-from torch_xla_lite.compiler import compilation_cache, compiler, tracing
+from torch_xla_lite.compiler import compilation_cache, tracing
+from torch_xla_lite.compiler.recorded_graph import RecordedGraph
 from torch_xla_lite.lowering import linalg, matmul, views
 from torch_xla_lite.lowering.base import checks, registry, target
 
@@ -189,7 +190,7 @@ def test_programs_on_disk_have_the_precision_in_their_keys(gpu, settings, monkey
     monkeypatch.setattr(compilation_cache, "key", keys.append)
     for name in ("highest", "high"):
         torch.set_float32_matmul_precision(name)
-        compiler._key("a graph", None)
+        RecordedGraph.of([], []).key()
     assert keys[0] != keys[1]
 
 

@@ -22,7 +22,9 @@ import torch
 
 from .. import _XLAC
 from ..compiler import graph_breaks
-from ..compiler.tracing import Call, Scalars
+from ..compiler.recorded_graph import Call
+from ..compiler.scalars import Scalars
+from ..compiler.tracing import lower_call
 from ..compiler.words import Decoder
 from ..device.tensor import XLATensor2
 from ..lowering.base import registry, target
@@ -143,7 +145,7 @@ class Captured:
                 operands = [results[of][output] for of, output in call.operands]
                 if key is not None and self._is_random(step):
                     keyed = _Keyed(Scalars.known(numbers), jax.random.fold_in(key, step))
-                    outputs = call.lower(operands, keyed, [])
+                    outputs = lower_call(call, operands, keyed, [])
                 else:
                     outputs = _lower(call, operands, numbers)
                 results[step] = dict(enumerate(outputs))
@@ -160,7 +162,7 @@ def _lower(call: Call, operands: list[Any], numbers: np.ndarray) -> list[jax.Arr
 
     def lower(arrays: Sequence[jax.Array]) -> list[jax.Array | None]:
         with target.portable(), jax.enable_x64(True):
-            return call.lower(list(arrays), Scalars.known(numbers), [])
+            return lower_call(call, list(arrays), Scalars.known(numbers), [])
 
     if call.written is not None:
         return lower(operands)

@@ -213,7 +213,7 @@ _assertions = threading.local()
 def assert_async(self: Tensor, assert_msg: str = "Expected Tensor to be nonzero") -> None:
     """Recorded, as part of a chain whose end is kept: what nothing refers to is not computed.
 
-    The message names an op that programs call (`describe` in compiler/tracing.py)."""
+    The message names an op that programs call (`describe` in compiler/recorded_graph.py)."""
     if " (in aten::" not in assert_msg:
         assert_msg += " (in aten::_assert_async)"
     end = getattr(_assertions, "end", None)
