@@ -81,6 +81,7 @@ def test_processes_train_as_the_cpu_does(
     for attempt in attempts:
         status, output = launched(count, mode, **cache)
         assert status == 0, output
+        assert output.count("threads at the end: 1\n") == count
         results = _results(output)
         assert len(results) == count
         for losses, same_size, metrics in results:

@@ -5,10 +5,12 @@
 Prints the losses, and the counts of the runtime. Each process has 8 / n devices.
 """
 
+import atexit
 import json
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
 
@@ -57,6 +59,7 @@ FAILURES = {
 def main(mode: str, failure: str = "", process: str = "0", at_step: str = "0") -> None:
     count = os.environ.get("WORLD_SIZE") or os.environ["SLURM_NTASKS"]
     jax.config.update("jax_num_cpu_devices", 8 // int(count))
+    atexit.register(lambda: print("threads at the end:", threading.active_count()))
     txl.distributed.initialize()
     if failure == "hang":
         txl.distributed._PATIENCE = 5

@@ -71,6 +71,9 @@ _exit: tuple[object, str] | None = None
 # Set when process 0 has ended well: its store is gone soon.
 _is_over = threading.Event()
 
+# Set when jax has taken leave of all processes.
+_has_ended = threading.Event()
+
 
 def initialize(
     coordinator: str | None = None, num_processes: int | None = None, process: int | None = None
@@ -132,9 +135,7 @@ def initialize(
             # Says where, and ends the process; not those that it forks.
             faulthandler.register(signal.SIGTERM, file=2, all_threads=False, chain=True)
             os.register_at_fork(after_in_child=lambda: faulthandler.unregister(signal.SIGTERM))
-        threading.Thread(target=_watch, daemon=True, name="torch_xla_lite processes").start()
-        # Before jax's own, which waits for all processes.
-        atexit.register(_note_finished)
+        _watch_until_the_end()
 
 
 def _from_torchrun() -> dict[str, Any]:
@@ -245,6 +246,23 @@ def _fail(message: str, status: int = 1) -> None:
     os._exit(status)
 
 
+def _watch_until_the_end() -> None:
+    from jax._src.api import clean_up
+
+    watcher = threading.Thread(target=_watch, daemon=True, name="torch_xla_lite processes")
+    watcher.start()
+
+    def end() -> None:
+        _has_ended.set()
+        watcher.join()
+
+    # They run in reverse: jax waits for all processes meanwhile, and must be watched. A thread that
+    # is in its library while the interpreter ends would abort the process.
+    atexit.unregister(clean_up)
+    for function in (end, clean_up, _note_finished):
+        atexit.register(function)
+
+
 def _note_finished() -> None:
     how = f"ended by sys.exit({_exit[0]!r}) at {_exit[1]}" if _exit and _exit[0] else "ended"
     client, own = _state().client, _state().process_id
@@ -281,8 +299,7 @@ def _watch() -> None:
     """Ends this process when another one has failed, has ended before it ran all programs, or does
     nothing while this one waits for it."""
     runs, since, is_told = -1, 0.0, False
-    while True:
-        time.sleep(0.5)
+    while not _has_ended.wait(0.5):
         client = _state().client
         if client is None:
             return  # The end of the program.
