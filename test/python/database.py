@@ -18,7 +18,7 @@ import torch
 
 import torch_xla_lite
 from scripts import op_coverage
-from test.python import tiers
+from test.python import database_writes, tiers
 from torch_xla_lite import _XLAC, debug
 
 # Squares of these floats are finite. None is subnormal: compiled graphs take those for zero. Nor is
@@ -39,6 +39,8 @@ ENDLESS = (
 UNCHECKED = (
     "_segment_reduce_lengths _segment_reduce_offsets lu_unpack nn_functional_embedding_bag",
 )
+
+MODES = op_coverage._FUNCTIONS | {"inplace": database_writes.in_place, "out": database_writes.out}
 
 # Calls of one graph: more are compiled faster than one by one, and too many more slowly.
 _AT_ONCE = 48
@@ -163,6 +165,20 @@ def special(sample: Any, dtype: torch.dtype, values: Sequence[Any]) -> Iterator[
         yield sample.transform(change)
 
 
+def views(sample: Any) -> Iterator[Any]:
+    """Tensors whose first dimension is the innermost one in memory, and tensors with gaps."""
+    for view in (
+        lambda x: x.detach().movedim(0, -1).contiguous().movedim(-1, 0),
+        database_writes.with_gaps,
+    ):
+
+        def change(x: Any, view: Any = view) -> Any:
+            is_tensor = isinstance(x, torch.Tensor) and x.ndim
+            return view(x).requires_grad_(x.requires_grad) if is_tensor else x
+
+        yield sample.transform(change)
+
+
 # Of a tensor that does not fit its call any more.
 _CHANGES: tuple[Callable[[torch.Tensor], torch.Tensor], ...] = (
     lambda x: x.unsqueeze(0),
@@ -192,16 +208,36 @@ def misfits(sample: Any) -> Iterator[Any]:
 # --- forms ----------------------------------------------------------------------------------------
 
 
-def on_jax(sample: Any) -> Any:
-    moved = sample.transform(op_coverage._on_jax)
-    if moved.kwargs.get("device") == "cpu":
-        moved.kwargs["device"] = "jax"
-    return moved
+def moved(sample: Any, device: str) -> Any:
+    """A copy on the device, whose tensors share memory as those of the sample."""
+    storages: dict[int, torch.Tensor] = {}
+
+    def move(x: Any) -> Any:
+        if not isinstance(x, torch.Tensor):
+            return x
+        alone = x.detach().to(device, copy=True).requires_grad_(x.requires_grad)
+        if x.layout != torch.strided or not x.numel():
+            return alone
+        size = x.untyped_storage().nbytes() // x.element_size()
+        if x.is_contiguous() and x.numel() == size:
+            base = storages.setdefault(x.untyped_storage().data_ptr(), alone)
+        else:
+            memory = x.detach().as_strided((size,), (1,), 0).to(device, copy=True)
+            base = storages.setdefault(x.untyped_storage().data_ptr(), memory)
+        if base is alone or base.dtype != x.dtype:
+            return alone
+        view = base.detach().as_strided(x.shape, x.stride(), x.storage_offset())
+        return view.requires_grad_(x.requires_grad)
+
+    copy = sample.transform(move)
+    if copy.kwargs.get("device") == "cpu":
+        copy.kwargs["device"] = device
+    return copy
 
 
 @dataclasses.dataclass(frozen=True)
 class Call:
-    """A function of a sample that gives tensors: a mode of an op, as in op_coverage.py."""
+    """A function of a sample that gives tensors: an op in one of `MODES`."""
 
     op: Any
     mode: str = "forward"
@@ -210,14 +246,14 @@ class Call:
         return samples(self.op, dtype, limit, mode=self.mode)
 
     def on_cpu(self, sample: Any) -> Any:
-        return self.run(op_coverage._copied(sample))
+        return self.run(moved(sample, "cpu"))
 
     def record(self, sample: Any) -> Any:
-        return self.run(on_jax(sample))
+        return self.run(moved(sample, "jax"))
 
     def run(self, sample: Any) -> Any:
         torch.manual_seed(0)
-        return op_coverage._FUNCTIONS[self.mode](self.op, sample, None)
+        return MODES[self.mode](self.op, sample, None)
 
 
 def outcome(function: Callable[[], Any]) -> Any:
@@ -308,7 +344,7 @@ def differences(pairs: Sequence[tuple[Call, Any]]) -> list[str]:
     for call, sample, _ in taken:
         if (id(call.op), call.mode) not in is_defined:
             is_defined[id(call.op), call.mode] = op_coverage._is_deterministic(
-                call.op, op_coverage._FUNCTIONS[call.mode], sample, torch.get_rng_state()
+                call.op, MODES[call.mode], sample, torch.get_rng_state()
             )
     calls = [lambda call=call, x=x: call.record(x) for call, x, _ in taken]
     different = []
@@ -331,7 +367,7 @@ def differences(pairs: Sequence[tuple[Call, Any]]) -> list[str]:
 
 def results_and_arguments(call: Call, sample: Any, device: str) -> tuple[list, list]:
     """The tensors that a call gave, and those that it got."""
-    made = op_coverage._copied(sample) if device == "cpu" else on_jax(sample)
+    made = moved(sample, device)
     with torch.no_grad():
         return op_coverage._tensors(call.run(made)), tensors(made)
 

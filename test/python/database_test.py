@@ -20,18 +20,32 @@ DTYPES = (
     *(torch.bool, torch.uint8, I32, torch.int64, torch.float16, torch.bfloat16),
     *(F32, torch.float64, torch.complex64),
 )
+MIXED = {F32: (F32, torch.float64, torch.complex64), I32: (torch.uint8, torch.int64, F32)}
 VARIANTS: dict[str, Callable[[Any, torch.dtype], Iterator[Any]]] = {
+    "sample": lambda sample, dtype: iter([sample]),
+    "views": lambda sample, dtype: database.views(sample),
     "empty": lambda sample, dtype: database.emptied(sample),
     "tiny": lambda sample, dtype: database.tiny(sample, dtype, VALUES[dtype]),
     "paired": lambda sample, dtype: database.paired(sample, DTYPES),
+    "mixed": lambda sample, dtype: database.paired(sample, MIXED[dtype]),
 }
-# What may differ, by the reason: in all variants, or in one.
+# What may differ, by the reason: in all variants, or in one variant or mode.
 ALWAYS_DIFFERENT = {
     "XLA has no such dtype": "chalf",
     "the signs of singular vectors": "svd_lowrank pca_lowrank",
     "there are no sparse tensors": "to_sparse",
 }
 DIFFERENT: dict[str, dict[str, str]] = {
+    "inplace": {
+        "the first sample draws no random numbers, later ones do": """nn_functional_alpha_dropout
+            nn_functional_dropout nn_functional_dropout2d nn_functional_dropout3d
+            nn_functional_feature_alpha_dropout_with_train""",
+        "a mask of more elements is refused when a value is read": "masked_scatter",
+    },
+    "out": {
+        "torch does not give `out` another size": "normal normal_number_mean",
+        "torch's kernel does not write an `out` with gaps": "nn_functional_gelu",
+    },
     "empty": {
         "torch's kernel does not broadcast the sum if the matrix is empty": "addmv",
         "torch's kernel leaves the mean uninitialised": """nn_functional_multi_margin_loss
@@ -79,6 +93,10 @@ class Walk(NamedTuple):
 WALKS = [
     *(Walk("empty", F32), Walk("empty", F32, "backward"), Walk("empty", I32)),
     *(Walk("tiny", F32), Walk("tiny", I32), Walk("paired", F32, limit=1)),
+    *(Walk("sample", F32, "inplace", 12), Walk("sample", I32, "inplace")),
+    *(Walk("mixed", F32, "inplace"), Walk("mixed", I32, "inplace")),
+    *(Walk("sample", F32, "out"), Walk("sample", I32, "out"), Walk("sample", torch.bool)),
+    *(Walk("views", F32, limit=1), Walk("views", F32, "backward", 1)),
 ]
 PARTS = 8  # Of the database, each a test.
 all_parts = pytest.mark.parametrize("part", range(PARTS))
@@ -88,10 +106,26 @@ all_parts = pytest.mark.parametrize("part", range(PARTS))
 @all_parts
 @pytest.mark.parametrize("walk", WALKS, ids=lambda walk: "-".join(map(str, walk)))
 def test_all_ops_give_one_answer(walk: Walk, part: int):
-    reasons = [*database.ENDLESS, *(ALWAYS_DIFFERENT | DIFFERENT[walk.variant]).values()]
+    different = ALWAYS_DIFFERENT | DIFFERENT.get(walk.variant, {}) | DIFFERENT.get(walk.mode, {})
+    reasons = [*database.ENDLESS, *different.values()]
     reasons += database.UNCHECKED if walk.variant in ("empty", "tiny") else ()
     names = database.part(part, PARTS, reasons)
     assert database.differences([*walk.pairs(names)]) == []
+
+
+@pytest.mark.parametrize(
+    ("walk", "names"),
+    [
+        (Walk("sample", F32, "inplace"), "add index_copy"),
+        (Walk("mixed", I32, "inplace"), "clamp"),
+        (Walk("sample", F32, "out", 2), "cumsum gather"),
+        (Walk("sample", torch.bool), "eq prod"),
+        (Walk("views", F32, "backward", 1), "addmm nn_functional_layer_norm"),
+    ],
+    ids=lambda value: str(value[0]) if isinstance(value, Walk) else value,
+)
+def test_some_ops_give_one_answer(walk: Walk, names: str):
+    assert database.differences([*walk.pairs(names.split())]) == []
 
 
 # Some of each file of lowerings. All of them take minutes, most of which torch takes for samples.

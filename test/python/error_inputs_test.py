@@ -77,23 +77,6 @@ PARTS = 8
 DAILY = ("cat", "gather", "index_select", "masked_select", "nn_functional_gelu", "scatter", "sum")
 
 
-def on_jax(sample: Any) -> Any:
-    """The sample on the device, where tensors share memory as on the CPU."""
-    storages: dict[int, torch.Tensor] = {}
-
-    def move(x: Any) -> Any:
-        if not isinstance(x, torch.Tensor) or x.layout != torch.strided or not x.numel():
-            return database.op_coverage._on_jax(x)
-        whole = x.detach().as_strided((x.untyped_storage().nbytes() // x.element_size(),), (1,), 0)
-        base = storages.setdefault(x.untyped_storage().data_ptr(), whole.jax())
-        if base.dtype != x.dtype:
-            return database.op_coverage._on_jax(x)
-        place = x.size(), x.stride(), x.storage_offset()
-        return base.as_strided(*place).requires_grad_(x.requires_grad)
-
-    return sample.transform(move)
-
-
 # The op whose kernel raised, the remedy, and the layout for which a kernel has a name of its own.
 _DETAILS = re.compile(r"^aten::[\w.]+: | \(in aten.*|. Please clone\(\).*|_channels_last")
 _PLACES = re.compile(
@@ -123,9 +106,8 @@ def differences(name: str, source: str) -> list[str]:
     known = [x for x in " ".join(reasons).split() if fnmatch(name, x.partition(":")[0])]
     if any(":" not in x for x in known):
         return []
-    move = on_jax if source == "named" else database.on_jax
     for number, sample in enumerate(SOURCES[source](op)):
-        moved = database.outcome(lambda x=sample: move(x))
+        moved = database.outcome(lambda x=sample: database.moved(x, "jax"))
         wanted = raised(op, sample)
         # Some are of sparse tensors, some are errors of newer versions only.
         if wanted is None or isinstance(moved, Exception) or f"{name}:{number}" in known:

@@ -381,15 +381,10 @@ def test_remainder_by_a_bool_that_is_false_raises():
         (7 % torch.tensor([True, False], device="jax")).cpu()
 
 
-COMPLEX = torch.tensor([1j, 2])
 IN_PLACE = {
     "add_ of a complex number": lambda x: x.add_(1j),
-    "sub_ of complex numbers": lambda x: x.sub_(COMPLEX.to(x.device)),
-    "mul_ of floats": lambda x: x.int().mul_(x),
     "mul_ of integers to bools": lambda x: (x > 1).mul_(x.int()),
     "+= of a complex number": lambda x: x.__iadd__(1j),
-    "addcmul_ of floats": lambda x: x.int().addcmul_(x, x),
-    "addcmul_ of complex numbers": lambda x: x.addcmul_(x, COMPLEX.to(x.device)),
     "foreach_add_ of a complex number": lambda x: torch._foreach_add_([x], 1j),
     "foreach_mul_ of floats": lambda x: torch._foreach_mul_([x.int()], [x]),
     "floor_divide_ by 0": lambda x: x.int().floor_divide_(0),

@@ -89,7 +89,7 @@ def samples(call: database.Call, sizes: dict[str, int], monkeypatch: pytest.Monk
 
 def run(call: database.Call, sample: Any) -> int:
     """How many programs a sample compiles; what raises counts none."""
-    x = database.on_jax(sample)
+    x = database.moved(sample, "jax")
     count = database.outcome(lambda: compilations(lambda: call.op(x.input, *x.args, **x.kwargs)))
     torch.jax.synchronize()
     return 0 if isinstance(count, Exception) else count

@@ -262,37 +262,16 @@ def test_a_view_in_place_has_another_shape():
     assert x.unsqueeze_(0).shape == (1, 3, 2)
 
 
-@pytest.mark.few_daily(21)
-@pytest.mark.parametrize("sizes", [((1,), (2, 3)), ((3,), (1, 3)), ((1,), (0,)), ((2, 1), (2, 3))])
-@pytest.mark.parametrize("is_view", [False, True])
-@pytest.mark.parametrize(
-    "name", ["add_", "atan2_", "copysign_", "fmod_", "ge_", "logical_and_", "pow_", "hypot_"]
-)
-def test_an_op_in_place_does_not_make_its_tensor_larger(name, is_view, sizes):
-    def run(device: str) -> None:
-        x = torch.ones(2, *sizes[0], device=device)[0] if is_view else torch.ones(sizes[0])
-        getattr(x.to(device), name)(torch.ones(sizes[1], device=device))
-
-    with pytest.raises(RuntimeError) as wanted:
-        run("cpu")
-    with pytest.raises(RuntimeError, match=re.escape(str(wanted.value))):
-        run("jax")
-
-
 # --- convolutions ---------------------------------------------------------------------------------
 
 # Calls with an image [2, 4, 6 ...] and a weight [4, 4, 3 ...].
 REFUSED_CONVOLUTIONS = {
-    "negative padding": lambda op, x, w: op(x, w, padding=-1),
     "a kernel without elements": lambda op, x, w: op(x, w[..., :0]),
     "an image without elements": lambda op, x, w: op(x[..., :0], w, padding=2),
     "no output channels": lambda op, x, w: op(x, w[:0]),
     "no channels of a transposed weight": lambda op, x, w: op(x, w[:, :0]),
-    "stride 0": lambda op, x, w: op(x, w, stride=0),
     "dilation 0": lambda op, x, w: op(x, w, dilation=0),
-    "negative dilation": lambda op, x, w: op(x, w, dilation=-1),
     "too many strides": lambda op, x, w: op(x, w, stride=[1] * (x.ndim - 1)),
-    "no groups": lambda op, x, w: op(x, w, groups=0),
     "groups of unequal size": lambda op, x, w: op(x, w, groups=3),
     "more groups than channels": lambda op, x, w: op(x, w, groups=8),
     "other channels": lambda op, x, w: op(x[:, :3], w),
@@ -302,7 +281,7 @@ REFUSED_CONVOLUTIONS = {
 }
 
 
-@pytest.mark.few_daily(31)
+@pytest.mark.few_daily(24)
 @pytest.mark.parametrize("dims", [1, 2, 3])
 @pytest.mark.parametrize("name", ["conv", "conv_transpose"])
 @pytest.mark.parametrize("refused", REFUSED_CONVOLUTIONS.values(), ids=REFUSED_CONVOLUTIONS.keys())
