@@ -219,11 +219,10 @@ def moved(sample: Any, device: str) -> Any:
         if x.layout != torch.strided or not x.numel():
             return alone
         size = x.untyped_storage().nbytes() // x.element_size()
-        if x.is_contiguous() and x.numel() == size:
-            base = storages.setdefault(x.untyped_storage().data_ptr(), alone)
-        else:
-            memory = x.detach().as_strided((size,), (1,), 0).to(device, copy=True)
-            base = storages.setdefault(x.untyped_storage().data_ptr(), memory)
+        is_whole = x.is_contiguous() and x.numel() == size
+        memory = x.detach().as_strided((size,), (1,), 0)
+        base = alone if is_whole else memory.to(device, copy=True)
+        base = storages.setdefault(x.untyped_storage().data_ptr(), base)
         if base is alone or base.dtype != x.dtype:
             return alone
         view = base.detach().as_strided(x.shape, x.stride(), x.storage_offset())

@@ -89,12 +89,10 @@ def _outcomes(calls: dict[str, tuple[Any, ...]]) -> list[Any]:
             if len(found) == 1:  # It is refused whatever else is wrong.
                 break
             continue
-        if kind == "expanded" and op_coverage._tensors([written])[0].is_cpu:
-            # Many of torch's kernels do not look, and some warn that they will.
-            found.append([mock.ANY, None, None])
-        elif kind == "expanded" or "shared" in kind:
-            # Elements that are read or written again are not defined.
-            found.append([kind, None, None])
-        else:
-            found.append([kind, written, result])
+        # Elements that are read or written again are not defined.
+        is_defined = kind != "expanded" and "shared" not in kind
+        # Many of torch's kernels do not look, and some warn that they will.
+        may_differ = kind == "expanded" and op_coverage._tensors([written])[0].is_cpu
+        values = (written, result) if is_defined else (None, None)
+        found.append([mock.ANY if may_differ else kind, *values])
     return found

@@ -336,7 +336,6 @@ REFUSED = {
     "subtract the number True": lambda x: x - True,
     "subtract from True": lambda x: True - x,
     "subtract True in place": lambda x: x.clone().sub_(True),
-    "subtract bools": lambda x: x - (x > 0),
     "subtract from bools": lambda x: torch.rsub(x, x > 0),
     "foreach_sub": lambda x: torch._foreach_sub([x], True),
     "add with alpha=True": lambda x: torch.add(x, x, alpha=True),
