@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import partial
 
 import pytest
+import torch
 
 from bazel.pytest_plugin import mostly_nightly
 from test.programs import cnn, dcgan, evaluation, generation, lengths, reinforce, resume, vae
@@ -24,6 +25,10 @@ PROGRAMS: dict[str, tuple[Callable, int, int]] = {
     "reinforce": (reinforce.run, 12, 0),
     "lengths": (lengths.run, 62, 62),
     "resume": (resume.run, 12, 0),
+    "randperm": (
+        lambda device, steps: [torch.randperm(n, device=device).sum().item() for n in range(steps)],
+        *(9, 0),
+    ),
     "cnn": (cnn.run, 6, 0),
     "dcgan": (dcgan.run, 4, 2),
     "vae": (vae.run, 6, 2),
@@ -38,7 +43,7 @@ def _no_kernel_reads_the_device(monkeypatch):
     _XLAC.clear_cache()
 
 
-@pytest.mark.parametrize("program", mostly_nightly(PROGRAMS, ["reinforce", "resume"]))
+@pytest.mark.parametrize("program", mostly_nightly(PROGRAMS, ["randperm", "reinforce", "resume"]))
 def test_programs_compile_few_graphs(program: str):
     run, steps, most = PROGRAMS[program]
     expected = run("cpu", steps)

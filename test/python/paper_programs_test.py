@@ -142,6 +142,6 @@ def test_accelerators_get_no_choice_made_for_cpus(platform: str, monkeypatch: py
     monkeypatch.setattr(target, "_default_platform", lambda: platform)
     choices = [name for name in dir(target) if name.startswith("is_slow_at")]
     assert len(choices) >= 2
-    of_cpus = [*choices, "fuses_too_much", "has_host_memory", "has_threefry"]
+    of_cpus = [*choices, "fuses_too_much", "has_host_memory"]
     assert [name for name in of_cpus if getattr(target, name)()] == []
     assert target.compiler_options() == {}

@@ -106,7 +106,7 @@ def split(values: jax.Array) -> list[jax.Array]:
 
 def keep_mask(key: jax.Array, threshold: int, shape: tuple[int, ...]) -> jax.Array:
     """`jax.random.bits(key, shape, np.uint32) < threshold`; for use while `jax.jit` traces, where
-    `target.has_threefry()`."""
+    `target.has_threefry()`, on a CPU."""
     target.refuse_if_portable(_KEEP_MASK)
     register()
     call = jax.ffi.ffi_call(_KEEP_MASK, jax.ShapeDtypeStruct(shape, np.bool_))
