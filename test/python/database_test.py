@@ -36,6 +36,7 @@ ALWAYS_DIFFERENT = {
     "there are no sparse tensors": "to_sparse",
 }
 DIFFERENT: dict[str, dict[str, str]] = {
+    "sample": {"which of several equal elements is meant": "sort"},
     "inplace": {
         "the first sample draws no random numbers, later ones do": """nn_functional_alpha_dropout
             nn_functional_dropout nn_functional_dropout2d nn_functional_dropout3d
