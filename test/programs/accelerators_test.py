@@ -25,10 +25,7 @@ PROGRAMS: dict[str, tuple[Callable, int, int]] = {
     "reinforce": (reinforce.run, 12, 0),
     "lengths": (lengths.run, 62, 62),
     "resume": (resume.run, 12, 0),
-    "randperm": (
-        lambda device, steps: [torch.randperm(n, device=device).sum().item() for n in range(steps)],
-        *(9, 0),
-    ),
+    "randperm": (lambda on, n: [torch.randperm(i, device=on).sum().item() for i in range(n)], 9, 0),
     "cnn": (cnn.run, 6, 0),
     "dcgan": (dcgan.run, 4, 2),
     "vae": (vae.run, 6, 2),
