@@ -192,7 +192,7 @@ PYTHON_DEPS = {
         "compile_database_test": ["//torch_xla_lite:__init__", "//torch_xla_lite/interop:compile_backend"],
         "compile_mode_test": ["//torch_xla_lite:__init__"],
         "compiler_test": ["//torch_xla_lite:__init__", "//torch_xla_lite/compiler:compilation_cache",
-            "//torch_xla_lite/compiler:scalars", "//torch_xla_lite/compiler:tracing"],
+            "//torch_xla_lite/compiler:tracing"],
         "config_test": ["//torch_xla_lite:__config__", "//torch_xla_lite:__init__"],
         "constant_folding_test": [":programs"],
         "constants_test": ["//torch_xla_lite:__init__", "//torch_xla_lite/compiler:compilation_cache",

@@ -203,7 +203,7 @@ def test_an_error_that_only_the_compilers_options_cause_names_an_operation():
     program = """
 import torch, torch_xla_lite
 from torch_xla_lite.lowering.base import target
-target.compiler_options = lambda: {"xla_missing_option": True}
+target.compiler_options = lambda **_: {"xla_missing_option": True}
 torch.ones(2).to("jax").cosh().tolist()
 """
     done = run(program)

@@ -5,12 +5,18 @@ program, is_loaded = compilation.program_of(graph)
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+
 from ..lowering.base import target
 from ..lowering.base.mesh import on_mesh
 from ..mesh.base import communication
 from . import compilation_cache, graph_errors, tracing
 from .compilation_cache import Program
 from .recorded_graph import RecordedGraph
+
+# As StableHLO writes them, then HLO, where small ones are calls.
+_LOOP = re.compile(r"stablehlo\.(while|case|if)\b| (while|conditional)\(|xla_cpu_small_call")
 
 
 def program_of(graph: RecordedGraph) -> tuple[Program, bool]:
@@ -21,7 +27,7 @@ def program_of(graph: RecordedGraph) -> tuple[Program, bool]:
         line that recorded it.
     """
     lowered = tracing.lower_graph(graph) if graph.is_known_when_traced else None
-    key = graph.key(lowered.text() if lowered else "")
+    key = graph.key(lowered.text if lowered else "")
     if (program := compilation_cache.load(key, graph.mesh)) is not None:
         return program, True
     program = _compiled(graph, lowered or tracing.lower_graph(graph))
@@ -29,16 +35,33 @@ def program_of(graph: RecordedGraph) -> tuple[Program, bool]:
     return program, False
 
 
-def _compiled(graph: RecordedGraph, lowered: tracing.LoweredGraph) -> Program:
+def _has_loops(text: str) -> bool:
+    """Whether a program, before or after XLA's passes, has loops or branches."""
+    return _LOOP.search(text) is not None
+
+
+def _executables(
+    graph: RecordedGraph, lowered: tracing.LoweredGraph
+) -> tuple[tuple[Callable[..., list], ...], bool]:
+    """See `compilation_cache.compile_parts`."""
     with on_mesh(graph.mesh):
-        options = target.compiler_options()
+        with_loops, without = (target.compiler_options(has_loops=x) for x in (True, False))
+    if with_loops != without and not _has_loops(lowered.text):
+        found = compilation_cache.compile_parts(lowered.parts, without)
+        # XLA makes loops, too, such as of a scatter.
+        if not any(_has_loops(part.as_text()) for part in found[0]):
+            return found
+    return compilation_cache.compile_parts(lowered.parts, with_loops)
+
+
+def _compiled(graph: RecordedGraph, lowered: tracing.LoweredGraph) -> Program:
     try:
-        executables, storable = compilation_cache.compile_parts(lowered.parts, options)
+        executables, storable = _executables(graph, lowered)
     except Exception as error:
         suspects = [step for step, call in enumerate(graph.calls) if call is not None]
         raise graph_errors.explained(error, graph.calls, suspects) from None
     # What partitioning adds is seen in the compiled text alone: custom calls, and collectives.
-    text = lowered.text() if graph.mesh is None else executables[0].as_text()
+    text = lowered.text if graph.mesh is None else executables[0].as_text()
     return Program(
         executables=executables,
         order=lowered.order,

@@ -11,6 +11,7 @@ Each op is lowered by the first of these that supports it:
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 from collections.abc import Sequence
 from typing import Any
@@ -43,6 +44,7 @@ class LoweredGraph:
     checks: tuple[tuple[int, str, str], ...]
     gathered: tuple[str, ...] = ()
 
+    @functools.cached_property
     def text(self) -> str:
         return "".join(part.as_text() for part in self.parts)
 

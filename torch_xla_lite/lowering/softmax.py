@@ -41,7 +41,7 @@ def softmax(self: jax.Array, dim: int, half_to_float: object = False) -> jax.Arr
     return softmax_along(opmath(self), dim)
 
 
-@lower("aten::_safe_softmax", refuses="c", shape="softmax")
+@lower("aten::_safe_softmax", refuses="biuc", shape="softmax")
 def safe_softmax(self: jax.Array, dim: int, dtype: np.dtype | None = None, *, outs) -> jax.Array:
     """Softmax that is 0 instead of NaN for a row of -inf (a query without keys)."""
     x = convert(self, opmath_dtype(outs[0].dtype))

@@ -17,7 +17,7 @@ target.divide(a, b)                   # rounded as torch does on this platform
 target.truncate(x, dtype)             # a float as an integer, of any value as torch does
 target.convert_complex(x, dtype)      # lax.convert_element_type to a complex dtype
 target.split_bits(x, dtype)           # lax.bitcast_convert_type to a narrower dtype
-target.compiler_options()             # of XLA, where they differ from its defaults
+target.compiler_options(has_loops=False)   # of XLA, where they differ from its defaults
 
 with target.portable():               # lowerings for a program that runs on any platform, without
     ...                               #     this package: they call no code outside XLA
@@ -212,8 +212,10 @@ def split_bits(x: jax.Array, dtype: np.dtype) -> jax.Array:
     )
 
 
-def compiler_options() -> dict[str, bool]:
+def compiler_options(*, has_loops: bool) -> dict[str, bool]:
     """On CPUs XLA copies each weight that a step both multiplies gradients with and overwrites.
-    With this analysis it overwrites the weight after its last use.
+    With this analysis it overwrites the weight after its last use. The analysis does not see the
+    uses in a loop or a branch, so a program that has some would read what was written later.
     """
-    return {"xla_cpu_copy_insertion_use_region_analysis": True} if platform() == "cpu" else {}
+    analyses = platform() == "cpu" and not has_loops
+    return {"xla_cpu_copy_insertion_use_region_analysis": True} if analyses else {}
