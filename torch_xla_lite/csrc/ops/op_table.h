@@ -169,7 +169,7 @@ inline constexpr OpFacts kOpTable[] = {
     {.op = "aten::_reshape_alias_copy", .is_lowered = true},
     {.op = "aten::_reshape_copy", .is_lowered = true},
     {.op = "aten::_reshape_from_tensor", .kernel = "cpu"},
-    {.op = "aten::_safe_softmax", .is_lowered = true, .refuses = "c", .shape = "softmax"},
+    {.op = "aten::_safe_softmax", .is_lowered = true, .refuses = "biuc", .shape = "softmax"},
     {.op = "aten::_sample_dirichlet", .kernel = "other"},
     {.op = "aten::_sample_dirichlet.out", .kernel = "other"},
     {.op = "aten::_saturate_weight_to_fp16", .kernel = "cpu"},
