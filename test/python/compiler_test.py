@@ -63,8 +63,7 @@ def test_a_loop_reads_what_the_graph_overwrites_later():
     model, values = torch.nn.GRU(3, 4), torch.randn(30, 3)
     of_jax = functools.partial(torch_xla_lite.call_jax, recurrence)
     expected = of_jax(values), model(values)[0]
-    model.to("jax")
-    for fn, wanted in zip((of_jax, lambda x: model(x)[0]), expected, strict=True):
+    for fn, wanted in zip((of_jax, lambda x: model.to("jax")(x)[0]), expected, strict=True):
         x = values.jax()
         result = fn(x)
         x.zero_()
