@@ -14,8 +14,7 @@ from torch_xla_lite.compiler import compilation_cache, tracing
 
 
 def test_numbers_are_converted_together_and_not_one_by_one(monkeypatch):
-    texts = []
-    lower_graph = tracing.lower_graph
+    texts, lower_graph = [], tracing.lower_graph
 
     def lower_and_keep(*arguments):
         lowered = lower_graph(*arguments)
@@ -24,12 +23,13 @@ def test_numbers_are_converted_together_and_not_one_by_one(monkeypatch):
 
     monkeypatch.setattr(tracing, "lower_graph", lower_and_keep)
     monkeypatch.setattr(compilation_cache, "load", lambda *_: None)
-    x = torch.ones(3).to("jax")
+    x, n = torch.ones(3).to("jax"), torch.ones(3, dtype=torch.int64).to("jax")
     for _ in range(20):
-        x = x * 1.5 + 0.25
+        x, n = x * 1.5 + 0.25, n * 3 + 2
     torch.testing.assert_close(x.cpu(), torch.full((3,), 1.5**20 * 1.5 - 0.5))
-    assert texts[-1].count("stablehlo.multiply") == 20
-    assert texts[-1].count("stablehlo.convert") == 1
+    assert n.tolist() == [2 * 3**20 - 1] * 3
+    assert texts[0].count("stablehlo.multiply") == 40
+    assert texts[0].count("stablehlo.bitcast_convert") <= 3  # Of 80 numbers, by dtype.
 
 
 def test_a_step_overwrites_its_weights_without_copies(monkeypatch):

@@ -1,6 +1,8 @@
 """Loads the program of a recorded graph from disk, or traces and compiles it.
 
-program, is_loaded = compilation.program_of(graph)
+    program, is_loaded = compilation.program_of(graph)
+
+What a call of the program does beside it is in running.py.
 """
 
 from __future__ import annotations
@@ -45,13 +47,13 @@ def _executables(
 ) -> tuple[tuple[Callable[..., list], ...], bool]:
     """See `compilation_cache.compile_parts`."""
     with on_mesh(graph.mesh):
-        with_loops, without = (target.compiler_options(has_loops=x) for x in (True, False))
-    if with_loops != without and not _has_loops(lowered.text):
-        found = compilation_cache.compile_parts(lowered.parts, without)
-        # XLA makes loops, too, such as of a scatter.
-        if not any(_has_loops(part.as_text()) for part in found[0]):
-            return found
-    return compilation_cache.compile_parts(lowered.parts, with_loops)
+        options = target.compiler_options(has_loops=_has_loops(lowered.text))
+        of_loops = target.compiler_options(has_loops=True)
+    found = compilation_cache.compile_parts(lowered.parts, options)
+    # XLA makes loops, too, such as of some scatters.
+    if options != of_loops and any(_has_loops(part.as_text()) for part in found[0]):
+        return compilation_cache.compile_parts(lowered.parts, of_loops)
+    return found
 
 
 def _compiled(graph: RecordedGraph, lowered: tracing.LoweredGraph) -> Program:

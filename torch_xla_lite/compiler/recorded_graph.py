@@ -1,7 +1,8 @@
 """A recorded graph as the bridge describes it, and the key of its program.
 
-graph = RecordedGraph.of(steps, roots)
-graph.key()     # equal in every process, for equal machine code
+    RecordedGraph.of(steps, roots).key()
+
+The key is the same in every process that would make the same machine code.
 """
 
 from __future__ import annotations

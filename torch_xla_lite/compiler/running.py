@@ -1,7 +1,8 @@
 """The function that the bridge calls to run a graph: its program, and what each run does beside it.
 
-run = running.function_of(program, graph, line)
-results = run(*leaves)
+    results = running.function_of(program, graph, line)(*leaves)
+
+What it does beside it depends on the program: checks, foreign code, other processes.
 """
 
 from __future__ import annotations

@@ -214,8 +214,8 @@ def split_bits(x: jax.Array, dtype: np.dtype) -> jax.Array:
 
 def compiler_options(*, has_loops: bool) -> dict[str, bool]:
     """On CPUs XLA copies each weight that a step both multiplies gradients with and overwrites.
-    With this analysis it overwrites the weight after its last use. The analysis does not see the
-    uses in a loop or a branch, so a program that has some would read what was written later.
+    With this analysis it overwrites the weight after its last use. The analysis does not see what
+    a loop reads, which would be what is written later; branches are left out for safety.
     """
     analyses = platform() == "cpu" and not has_loops
     return {"xla_cpu_copy_insertion_use_region_analysis": True} if analyses else {}
