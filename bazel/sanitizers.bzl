@@ -11,7 +11,7 @@ _COPTS = ["-O1", "-g1", "-fno-omit-frame-pointer"]
 
 # Environment variables of the program.
 _OPTIONS = {
-    # torch keeps objects until the process ends. A new block is not freed by another kind of delete in our code.
+    # torch keeps objects until the process ends, so leaks are not reported.
     "address": "ASAN_OPTIONS=detect_leaks=0",
     "thread": "TSAN_OPTIONS=second_deadlock_stack=1",
 }

@@ -22,7 +22,7 @@ STATUSES = ("agrees", "accepts", "differs", "raises", "timeout", "crashes", "ext
 _PASSED = ("agrees", "accepts")
 # What is not a failure of this project.
 FINE = ("agrees", "extends", "no")
-# The same of what came of compiling for a device on paper.
+# The same for compiling for a device that is not there.
 ON_PAPER = ("compiles", "on the host", "no graph")
 
 

@@ -1,7 +1,4 @@
-"""Installs what tests need and calls `bazel test`. scripts/test.sh describes it.
-
-scripts/python.sh -m scripts.run_tests [--all] [ARGUMENT]...
-"""
+"""Installs what tests need and calls `bazel test`. scripts/test.sh describes it."""
 
 import os
 import subprocess
@@ -21,6 +18,8 @@ def options(words: Sequence[str], environ: Mapping[str, str]) -> list[str]:
       words: those of this program.
       environ: usually os.environ.
     """
+    if any(word.partition("=")[0] in ("--python", "--torch") for word in words):
+        sys.exit("error: docs/build.md, Versions, tells how to test with another Python or torch")
     found = ["--keep_going"]
     if words[:1] == ["--all"]:
         found.append("--config=nightly")
@@ -41,16 +40,16 @@ def _cpu_seconds() -> float:
 
 def main(words: list[str]) -> int:
     """Runs the command line; returns the exit code."""
+    given = options(words, os.environ)
     environment.prepare(tests=True, nightly=words[:1] == ["--all"])
     python = environment.PYTHON
     if code := subprocess.run([python, "-m", "bazel.pybuild.configure"], check=False).returncode:
         return code
     before = _cpu_seconds()
     with tempfile.NamedTemporaryFile(suffix=".json") as events:
-        # With a cache by gRPC, the paths of reports would be those of the server.
+        # With remote execution, Bazel would name reports by addresses on the server.
         reports = ["--nobuild_event_json_file_path_conversion"]
         command = [python, "-m", "bazel.pybuild.commands.run_bazel", "test"]
-        given = options(words, os.environ)
         command += [f"--build_event_json_file={events.name}", *reports, *given]
         code = subprocess.run(command, check=False).returncode
         print(f"CPU seconds of this machine: {_cpu_seconds() - before:.0f}", flush=True)

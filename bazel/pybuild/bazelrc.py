@@ -42,7 +42,7 @@ _FLAGS = {
         "common --lockfile_mode=off",
     ),
 }
-# The code has no warnings of this compiler; others may have new ones.
+# The code compiles without warnings with gcc 12; other compilers may warn of more.
 _WERROR = "build --define=warnings=errors"
 
 _DEBIANS_MODULES = Path("/usr/share/bazel/rules/cc/MODULE.bazel")
@@ -82,7 +82,7 @@ def settings(
         "TOOLCHAIN": ":".join(map(str, tools.watched)),
     }
     if buildgrid := packages.buildgrid():
-        # Tests of cache servers run again when it changes.
+        # The test of remote execution runs again when the versions of BuildGrid change.
         variables["BUILDGRID"] = hashlib.sha256(buildgrid.encode()).hexdigest()[:12]
     if library:
         # Separate, so that Bazel does not read torch again when only our library changes.

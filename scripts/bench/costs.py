@@ -38,7 +38,7 @@ from torch_xla_lite.lowering.base import registry
 Size = tuple[str, float, float, float, float]
 Sample = dict[str, Any]
 
-# What a part of a kind's own must explain to be worth its size.
+# The weight of the penalty on a kind's own cost: larger values keep it closer to zero.
 STIFFNESS = 0.05
 
 # Microseconds of loading a program, and the part of what compiling it costs: of graphs of 22 to 668

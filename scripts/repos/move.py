@@ -17,7 +17,7 @@ from scripts.repos.model import Action, Ended, Repo, Status, shortened
 
 # The name of our temporary worktree; no worktree of a person has it.
 _TREE = "update-repos-tree"
-# git ends with 0 nevertheless.
+# What git prints when it could not write a file, although its exit status is 0.
 _NOT_WRITTEN = re.compile(r"(?m)^(error|warning): unable to (unlink|create|write)")
 _CHECKOUT = ("checkout", "--quiet", "--no-overwrite-ignore")
 

@@ -73,11 +73,6 @@ def test_the_evidence_is_recorded_in_the_package_and_printed_once(built: CudaTre
     assert str(built.root) not in recorded
 
 
-def test_a_comment_in_a_header_recompiles_what_includes_it_and_links_nothing(built: CudaTree):
-    built.write("factor.h", "#pragma once\n// Twice.\nconstexpr int kFactor = 2;\n")
-    assert built.develop()["actions"] == {"compile": 1, "link": 0, "other": 0}
-
-
 def test_a_header_that_is_not_declared_is_an_error_that_names_it(built: CudaTree):
     built.write("hidden.h", "#pragma once\nconstexpr int kFactor = 3;\n")
     built.write("factor.h", '#pragma once\n#include "torch_xla_lite/hidden.h"\n')

@@ -88,6 +88,11 @@ def test_arguments_of_bazel_test(words: list[str], variables: dict[str, str], ex
     assert run_tests.options(words, variables) == ["--keep_going", *expected]
 
 
+def test_words_of_older_versions_are_refused_before_anything_is_installed():
+    with pytest.raises(SystemExit, match=r"docs/build\.md"):
+        run_tests.main(["--python", "3.12"])
+
+
 # Prints words where an interpreter starts, as a company's settings may.
 _NOISY = '#!/bin/sh\necho a company says hello\nexec {} "$@"\n'
 
