@@ -345,21 +345,6 @@ def test_generated_tokens_are_those_of_the_cpu(build: Callable[[], nn.Module]) -
     assert other.generate(tokens.to("jax"), **options).tolist() == wanted.tolist()
 
 
-@pytest.mark.usefixtures("runs_as_by_default")
-@pytest.mark.parametrize("cache", [None, "static"])
-def test_tokens_generated_by_plans_are_those_of_the_cpu(cache: str | None) -> None:
-    model: Any = make(small_llama).eval()
-    tokens = torch.tensor([[5, 7, 9, 4]])
-    options = {"max_new_tokens": 16, "min_new_tokens": 16, "do_sample": False, "pad_token_id": 2}
-    options |= {"cache_implementation": cache, "disable_compile": True} if cache else {}
-    wanted = model.generate(tokens, **options)
-    debug.reset_metrics()
-    other = copy.deepcopy(model).to("jax")
-    assert other.generate(tokens.to("jax"), **options).tolist() == wanted.tolist()
-    # What stays from token to token has a plan (runtime/pieces.h).
-    assert (debug.metrics()["planned"] > 0) == (cache is not None)
-
-
 @pytest.mark.nightly
 def test_denoised_images_are_those_of_the_cpu() -> None:
     unet = make(small_unet).eval()

@@ -64,6 +64,10 @@ def test_full_of_zeros_and_then_of_another_number(numbers, like):
     ]
 
 
+def test_a_flag_that_is_set_at_the_end_of_a_loop():
+    assert compiles_of(lambda i: torch.full((2,), i == 12, device="jax").any().item()) == 0
+
+
 def test_another_exponent():
     x = torch.full((4,), 2.0, device="jax")
     results = []

@@ -64,6 +64,20 @@ TEST_F(PiecesTest, WhatStaysIsCompiledOnce) {
   EXPECT_EQ(compiles(), 3u + 1u + 2u * 36u);
 }
 
+TEST_F(PiecesTest, WhatIsKeptOfALeafIsNoLeafOfLaterGraphs) {
+  // Such as a view that the program keeps: no root.
+  const Value end = Call("plus", {Leaf({1})}, {2});
+  LiveValue text;
+  Set(text, Leaf({1}));
+  for (size_t size = 1; size < 40; size += 2) {
+    Append(text, size);
+    Set(text, Call("append", {Get(text), end}));
+    runtime.Sync();
+    ASSERT_EQ(Read(text).back(), 3u);
+  }
+  EXPECT_EQ(executions(), 3u + 3u * 17u);
+}
+
 TEST_F(PiecesTest, WhatCostsLittleIsNotDivided) {
   SetCosts(1);
   LiveValue text;

@@ -168,7 +168,9 @@ bool GivesZeros(const ops::OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
   if (info.facts->zeros) return true;
   if (info.name != "aten::full" && info.name != "aten::full_like") return false;
   const c10::Scalar value = arguments[1].toScalar();
-  return value.equal(0) && !(value.isFloatingPoint() && std::signbit(value.toDouble()));
+  // A flag is no part of the signature.
+  return !value.isBoolean() && value.equal(0) &&
+         !(value.isFloatingPoint() && std::signbit(value.toDouble()));
 }
 
 // torch's meta functions give quantized tensors other dtypes.

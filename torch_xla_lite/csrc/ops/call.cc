@@ -33,7 +33,8 @@ c10::Scalar ReadNumber(const at::Tensor& tensor) {
 }
 
 bool IsConstant(const c10::Scalar& value, const OpInfo::Argument& argument) {
-  if (value.isComplex()) return false;
+  // A flag may change, as that of a loop which ends.
+  if (value.isComplex() || value.isBoolean()) return false;
   const double number = value.toDouble();
   // A fixed set: an exponent that changes from step to step is not compiled for.
   const bool is_cheap_power =

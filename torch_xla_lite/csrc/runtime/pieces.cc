@@ -69,6 +69,28 @@ PieceOfStep Last(const ir::Description& graph, const std::vector<bool>& varies) 
   return pieces;
 }
 
+// Calls on few elements of leaves and of roots. A program may keep a view of a leaf, such as a
+// number with one more dimension: if its value were passed on, it would be a leaf of later graphs.
+std::vector<bool> Recomputed(const ir::Description& graph, const std::vector<bool>& varies) {
+  constexpr size_t kMostCalls = 4;
+  constexpr double kMostElements = 1024;
+  std::vector<bool> is_root(graph.steps.size(), false), is_recomputed(graph.steps.size(), false);
+  for (const ir::Position root : graph.roots) is_root[root.step] = true;
+  std::vector<size_t> calls(graph.steps.size(), 0);  // That compute it again; or too many.
+  for (size_t i = 0; i < calls.size(); ++i) {
+    const ir::Step& step = graph.steps[i];
+    const bool is_single = step.kind == ir::StepKind::kLeaf || step.signature->outputs.size() == 1;
+    if (step.kind == ir::StepKind::kLeaf || (is_root[i] && is_single)) continue;
+    calls[i] = 1;
+    for (const ir::Position operand : step.operands) calls[i] += calls[operand.step];
+    const CallSize size = SizeOf(graph, step);
+    is_recomputed[i] = !is_root[i] && !varies[i] && calls[i] <= kMostCalls &&
+                       size.operands + size.results <= kMostElements;
+    if (!is_recomputed[i]) calls[i] = kMostCalls + 1;
+  }
+  return is_recomputed;
+}
+
 }  // namespace
 
 uint32_t Pieces::MeetingsOf(const ir::Signature& call) const {
@@ -137,8 +159,10 @@ std::vector<uint8_t> Pieces::Divided(const ir::Graph& of) {
   if (staying == nullptr) staying = staying_.Insert(hash, ir::MakeRef<Staying>());
   if (std::exchange(staying->last_graph, of.structure()) != of.structure()) ++staying->graphs;
   if (staying->graphs <= kGraphsBefore) return {};
+  const std::vector<bool> is_recomputed = Recomputed(graph, varies);
   for (size_t i = 0; i < best.size(); ++i) {
     if (graph.steps[i].kind == ir::StepKind::kLeaf) best[i] = kLeaf;
+    if (is_recomputed[i]) best[i] = kWhereNeeded;
   }
   return best;
 }
@@ -155,7 +179,7 @@ std::array<PieceRoots, 3> RootsOfPieces(const ir::Graph& graph, std::span<const 
     of_pieces[found->second].roots.push_back(as);
   };
   for (size_t i = 0; i < pieces.size(); ++i) {
-    if (pieces[i] == Pieces::kLeaf) continue;
+    if (pieces[i] == Pieces::kLeaf || pieces[i] == Pieces::kWhereNeeded) continue;
     piece_of_call.emplace(graph.nodes[i], pieces[i]);
     for (const ir::Value& operand : graph.nodes[i]->operands()) add(operand, pieces[i], {});
   }

@@ -43,6 +43,7 @@ class Pieces {
   static constexpr uint8_t kStays = 1;
   static constexpr uint8_t kAfter = 2;
   static constexpr uint8_t kLeaf = 3;
+  static constexpr uint8_t kWhereNeeded = 4;  // Computed in each piece that needs it.
 
   explicit Pieces(const CostModel* model) : model_(*model) {}
 
