@@ -62,17 +62,17 @@ def _adaptive_average(x: jax.Array, counts: Sequence[int]) -> jax.Array:
     return x
 
 
-@lower("aten::_adaptive_avg_pool2d", "aten::_adaptive_avg_pool3d", refuses="biuc")
+@lower("aten::_adaptive_avg_pool2d", "aten::_adaptive_avg_pool3d", refuses="biuc", elements="self")
 def adaptive_avg_pool(self: jax.Array, output_size: list[int]) -> jax.Array:
     return _adaptive_average(opmath(self), output_size)
 
 
-@lower("aten::_adaptive_avg_pool2d_backward")
+@lower("aten::_adaptive_avg_pool2d_backward", elements="grad_output")
 def adaptive_avg_pool2d_backward(grad_output: jax.Array, self: jax.Array) -> jax.Array:
     return _adaptive_average_backward(grad_output, self, 2)
 
 
-@lower("aten::_adaptive_avg_pool3d_backward")
+@lower("aten::_adaptive_avg_pool3d_backward", elements="grad_output")
 def adaptive_avg_pool3d_backward(grad_output: jax.Array, self: jax.Array) -> jax.Array:
     return _adaptive_average_backward(grad_output, self, 3)
 

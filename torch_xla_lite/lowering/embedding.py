@@ -12,7 +12,7 @@ from torch_xla_lite.lowering.base.promotion import convert, opmath
 from torch_xla_lite.lowering.base.registry import Unsupported, lower
 
 
-@lower("aten::embedding", refused_if="empty_table", shape="embedding")
+@lower("aten::embedding", elements="weight", shape="embedding")
 def embedding(
     weight: jax.Array,
     indices: jax.Array,
@@ -29,7 +29,7 @@ def rows(table: jax.Array, indices: jax.Array) -> jax.Array:
     return table.at[indices].get(mode="promise_in_bounds", wrap_negative_indices=False)
 
 
-@lower("aten::one_hot", kernel="recorder", refused_if="no_classes")
+@lower("aten::one_hot", kernel="recorder")
 def one_hot(self: jax.Array, num_classes: int = -1) -> jax.Array:
     check(jnp.any(self < 0), "Class values must be non-negative.", RuntimeError)
     bad = jnp.any(self >= num_classes)

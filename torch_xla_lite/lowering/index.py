@@ -188,7 +188,7 @@ def unsafe_masked_index_put_accumulate(
     return _added(self.at[_key(indices)], kept, mode="clip")
 
 
-@lower("aten::index_select", shares="self=nothing", refused_if="misfit_selection")
+@lower("aten::index_select", shares="self=nothing", elements="self", refused_if="number")
 def index_select(self: jax.Array, dim: int, index: jax.Array) -> jax.Array:
     if self.ndim == 0:
         return self
@@ -259,7 +259,7 @@ def index_copy(self: jax.Array, dim: int, index: jax.Array, source: jax.Array) -
     return _over_slices(self, dim, index, source, lambda place, s: place.set(s))
 
 
-@lower("aten::index_fill.int_Scalar", "aten::index_fill.int_Tensor", refused_if="narrow_index")
+@lower("aten::index_fill.int_Scalar", "aten::index_fill.int_Tensor", dtypes="index=l")
 def index_fill(self: jax.Array, dim: int, index: jax.Array, value: Operand) -> jax.Array:
     x = _as_row(self)
     dim = canonical_dim(dim, x.ndim)
@@ -433,7 +433,7 @@ def _reduced(
 # Masks.
 
 
-@lower("aten::masked_scatter", refused_if="non_bool_mask")
+@lower("aten::masked_scatter", dtypes="mask=b")
 def masked_scatter(self: jax.Array, mask: jax.Array, source: jax.Array, *, outs) -> jax.Array:
     shape = outs[0].shape
     mask = broadcast(to_bool(mask), shape)

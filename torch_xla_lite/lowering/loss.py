@@ -192,7 +192,7 @@ def _sample_weight(
     "aten::nll_loss2d_forward",
     refuses="biuc",
     one_dtype="self weight",
-    refused_if="no_bytes_or_longs",
+    dtypes="target=lu",
 )
 def nll_loss_forward(
     self: jax.Array,
@@ -253,7 +253,7 @@ def nll_loss_backward(
     "aten::multi_margin_loss",
     constants=True,
     refuses="biuc",
-    refused_if="narrow_classes",
+    dtypes="target=l",
     kernel_needs="any_rows",
 )
 def multi_margin_loss(

@@ -41,7 +41,7 @@ def keep_mask(key: jax.Array, probability: float, shape: tuple[int, ...]) -> jax
 
 
 @lower("aten::_fused_dropout")
-@lower("aten::native_dropout", draw="dropout", shape="dropout", refused_if="bad_dropout")
+@lower("aten::native_dropout", draw="dropout", shape="dropout", refuses="biu", numbers="p>=0 p<=1")
 def native_dropout(
     input: jax.Array, p: float, train: bool | None = True, *, key: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
@@ -206,7 +206,6 @@ def cauchy(self: jax.Array, median: Operand = 0.0, sigma: Operand = 1.0, *, outs
     draw="bernoulli",
     refuses="c",
     shares="self=same p=same",
-    refused_if="misfit_probabilities",
 )
 def bernoulli(self: jax.Array, p: jax.Array | None = None, *, outs, key) -> jax.Array:
     probability = opmath(self if p is None else p)
@@ -223,7 +222,7 @@ def bernoulli(self: jax.Array, p: jax.Array | None = None, *, outs, key) -> jax.
     draw="bernoulli_p",
     refuses="c",
     shares="self=same p=same",
-    refused_if="no_probability",
+    numbers="p>=0 p<=1",
 )
 def bernoulli_p(self: jax.Array, p: float = 0.5, *, outs, key) -> jax.Array:
     return keep_mask(key, p, outs[0].shape)
@@ -332,7 +331,6 @@ def poisson(self: jax.Array, *, outs, key) -> jax.Array:
     refuses="biuc",
     one_dtype="count prob",
     shape="elementwise",
-    refused_if="misfit_trials",
 )
 def binomial(count: jax.Array, prob: jax.Array, *, outs, key) -> jax.Array:
     # torch draws 0 of a negative count, and takes the nearest probability for one out of range.

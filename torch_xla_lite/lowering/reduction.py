@@ -112,12 +112,12 @@ def amin(self: jax.Array, dim: Dims = None, keepdim: bool = False) -> jax.Array:
     return _extreme(self, canonical_dims(dim, self.ndim), keepdim, False)
 
 
-@lower("aten::max", refuses="c", refused_if="no_elements")
+@lower("aten::max", refuses="c", elements="self")
 def max_(self: jax.Array) -> jax.Array:
     return amax(self)
 
 
-@lower("aten::min", refuses="c", refused_if="no_elements")
+@lower("aten::min", refuses="c", elements="self")
 def min_(self: jax.Array) -> jax.Array:
     return amin(self)
 

@@ -66,11 +66,11 @@ def _running(x: jax.Array, dim: int, beats: Callable) -> tuple[jax.Array, jax.Ar
     return lax.associative_scan(later, (x, positions), axis=dim)
 
 
-@lower("aten::cummax", refuses="c", refused_if="foreign_dim")
+@lower("aten::cummax", refuses="c")
 def cummax(self: jax.Array, dim: int) -> tuple[jax.Array, jax.Array]:
     return _running(self, dim, lax.ge)
 
 
-@lower("aten::cummin", refuses="c", refused_if="foreign_dim")
+@lower("aten::cummin", refuses="c")
 def cummin(self: jax.Array, dim: int) -> tuple[jax.Array, jax.Array]:
     return _running(self, dim, lax.le)

@@ -24,7 +24,6 @@ _COMBINE = {"sum": lax.add, "mean": lax.add, "max": lax.max, "min": lax.min}
     "aten::segment_reduce",
     constants=True,
     refuses="biuc",
-    refused_if="no_lengths",
     kernel_needs="segments",
 )
 def segment_reduce(

@@ -36,7 +36,7 @@ def softmax_along(x: jax.Array, dim: int) -> jax.Array:
     return lax.div(numerator, _spread(lax.reduce_sum(numerator, dims), dims, x.shape))
 
 
-@lower("aten::_softmax", refuses="biuc", refused_if="wider_result")
+@lower("aten::_softmax", refuses="biuc")
 def softmax(self: jax.Array, dim: int, half_to_float: object = False) -> jax.Array:
     return softmax_along(opmath(self), dim)
 
@@ -53,7 +53,7 @@ def safe_softmax(self: jax.Array, dim: int, dtype: np.dtype | None = None, *, ou
     return jnp.where(nothing, lax.full_like(x, 0), softmax_along(x, dim))
 
 
-@lower("aten::_log_softmax", refuses="biuc", refused_if="wider_result")
+@lower("aten::_log_softmax", refuses="biuc")
 def log_softmax(self: jax.Array, dim: int, half_to_float: object = False) -> jax.Array:
     x = opmath(self)
     dims = _along(x, dim)

@@ -80,12 +80,12 @@ def kthvalue(self: jax.Array, k: int, dim: int = -1, keepdim: bool = False) -> P
     return restore_dims(value, (dim,), keepdim), restore_dims(index, (dim,), keepdim)
 
 
-@lower("aten::median.dim", refuses="bc", refused_if="empty_dim")
+@lower("aten::median.dim", refuses="bc", elements="self")
 def median_dim(self: jax.Array, dim: int, keepdim: bool = False) -> Pair:
     return _median(self, dim, keepdim, ignore_nan=False)
 
 
-@lower("aten::nanmedian.dim", refuses="bc", refused_if="empty_dim")
+@lower("aten::nanmedian.dim", refuses="bc", elements="self")
 def nanmedian_dim(self: jax.Array, dim: int, keepdim: bool = False) -> Pair:
     return _median(self, dim, keepdim, ignore_nan=True)
 
@@ -124,7 +124,7 @@ def _median_of_all(x: jax.Array, ignore_nan: bool) -> jax.Array:
     return _median(lax.reshape(x, (x.size,)), 0, False, ignore_nan)[0]
 
 
-@lower("aten::mode", refuses="c", refused_if="empty_dim")
+@lower("aten::mode", refuses="c", elements="self")
 def mode(self: jax.Array, dim: int = -1, keepdim: bool = False) -> Pair:
     """The most frequent value, the smallest of several, and the position of its last occurrence."""
     if self.ndim == 0:

@@ -353,7 +353,7 @@ def nan_to_num(
     return jnp.nan_to_num(self, nan=nan or 0.0, posinf=posinf, neginf=neginf)
 
 
-@lower("aten::mvlgamma", refuses="bc", shares="", refused_if="bad_order")
+@lower("aten::mvlgamma", refuses="bc", shares="", numbers="p>=1")
 def mvlgamma(self: jax.Array, p: int, *, outs) -> jax.Array:
     x = convert(self, opmath_dtype(outs[0].dtype))
     total = lax.full_like(x, p * (p - 1) / 4 * np.log(np.pi))

@@ -220,8 +220,9 @@ def _register(
         chosen = options(input_size[2:], output_size, rest, unscaled[1])
         return gradient(opmath(grad_output), input_size[2:], *chosen)
 
-    lower(f"aten::{name}", refuses="biuc" if has_corners else "bic")(forward)
-    lower(f"aten::{name}_backward")(backward)
+    refuses = "biuc" if has_corners else "bic"
+    lower(f"aten::{name}", refuses=refuses, elements="self")(forward)
+    lower(f"aten::{name}_backward", elements="grad_output")(backward)
 
 
 for _rank in (1, 2, 3):

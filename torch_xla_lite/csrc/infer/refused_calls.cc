@@ -37,6 +37,37 @@ bool HaveOneDtype(const ops::OpInfo& info, Arguments arguments) {
   return true;
 }
 
+// Whether what the words of a fact state is true of the arguments that they name.
+template <typename Check>
+bool AreAll(std::string_view words, const ops::OpInfo& info, Arguments arguments,
+            const Check& check) {
+  while (!words.empty()) {
+    const std::string_view word = ops::NextWord(&words);
+    const std::string name(word.substr(0, word.find_first_of("=<>")));
+    const c10::IValue& argument = arguments[*info.op.schema().argumentIndexWithName(name)];
+    const bool is_missing =
+        argument.isNone() || (argument.isTensor() && !argument.toTensor().defined());
+    if (!is_missing && !check(argument, word.substr(name.size()))) return false;
+  }
+  return true;
+}
+
+bool HasDtype(const c10::IValue& argument, std::string_view kinds) {
+  return ops::IsOfKind(argument.toTensor().scalar_type(), kinds);
+}
+
+bool HasElements(const c10::IValue& argument, std::string_view) {
+  return argument.toTensor().numel() > 0;
+}
+
+// `limit`: such as ">=0".
+bool IsWithin(const c10::IValue& argument, std::string_view limit) {
+  const double number = argument.toScalar().toDouble();
+  const bool or_equal = limit[1] == '=';
+  const double end = std::stod(std::string(limit.substr(or_equal ? 2 : 1)));
+  return (or_equal && number == end) || (limit[0] == '>' ? number > end : number < end);
+}
+
 struct Limits {
   double lowest = -std::numeric_limits<double>::infinity();
   double highest = std::numeric_limits<double>::infinity();
@@ -94,15 +125,11 @@ bool HasInexactNumbers(const ops::OpInfo&, Arguments arguments, const Limits& li
   return arguments[0].toInt() - 1 > limits.exact;
 }
 
-// Most meta functions check that a dimension is one of the tensor.
+// (self, dim, ...). Most meta functions check that a dimension is one of the tensor.
 bool HasForeignDim(const ops::OpInfo&, Arguments arguments, const Limits&) {
   const int64_t count = std::max<int64_t>(arguments[0].toTensor().dim(), 1);
   const int64_t dim = arguments[1].toInt();
   return dim < -count || dim >= count;
-}
-
-bool HasBadOrder(const ops::OpInfo&, Arguments arguments, const Limits&) {
-  return arguments[1].toInt() < 1;
 }
 
 // Whether there is a number for each dimension, or one for all, and none is below `least`.
@@ -183,26 +210,10 @@ bool HasMisfitPlaces(const ops::OpInfo&, Arguments arguments, const Limits&) {
          (places != 0 && arguments[0].toTensor().numel() == 0);
 }
 
-// (self, dim, index, value)
-bool HasNarrowIndex(const ops::OpInfo&, Arguments arguments, const Limits&) {
-  return arguments[2].toTensor().scalar_type() != at::kLong;
-}
-
-// (self, target, ...). Some kernels take uint8, too.
-template <bool kTakesBytes>
-bool HasNarrowClasses(const ops::OpInfo&, Arguments arguments, const Limits&) {
-  const c10::ScalarType target = arguments[1].toTensor().scalar_type();
-  return target != at::kLong && !(kTakesBytes && target == at::kByte);
-}
-
 // (self, kernel_size, dilation, padding, stride)
 bool HasNegativePadding(const ops::OpInfo&, Arguments arguments, const Limits&) {
   const auto padding = arguments[3].toDimVector();
   return std::ranges::any_of(padding, [](int64_t size) { return size < 0; });
-}
-
-bool HasNonBoolMask(const ops::OpInfo&, Arguments arguments, const Limits&) {
-  return arguments[1].toTensor().scalar_type() != at::kBool;
 }
 
 bool HasBoundaryMatrix(const ops::OpInfo&, Arguments arguments, const Limits&) {
@@ -235,11 +246,6 @@ bool HasMisfitAddend(const ops::OpInfo&, Arguments arguments, const Limits&) {
   return self.dim() > 2 || (self.dim() > 1 && !fits(2)) || (self.dim() > 0 && !fits(1));
 }
 
-// (self, dim, half_to_float): on CUDA only.
-bool HasWiderResult(const ops::OpInfo&, Arguments arguments, const Limits&) {
-  return arguments[2].toBool();
-}
-
 // (.., self, approximate, optional out)
 bool HasUnknownApproximation(const ops::OpInfo& info, Arguments arguments, const Limits&) {
   const auto place = *info.op.schema().argumentIndexWithName("approximate");
@@ -247,55 +253,9 @@ bool HasUnknownApproximation(const ops::OpInfo& info, Arguments arguments, const
   return form != "none" && form != "tanh";
 }
 
-// (self, other, ...)
-bool HasNoFloats(const ops::OpInfo&, Arguments arguments, const Limits&) {
-  return !c10::isFloatingType(c10::promoteTypes(arguments[0].toTensor().scalar_type(),
-                                                arguments[1].toTensor().scalar_type()));
-}
-
-// (self, target, reduction, delta)
-bool HasBadDelta(const ops::OpInfo&, Arguments arguments, const Limits&) {
-  return !(arguments[3].toDouble() > 0);
-}
-
-bool HasNoProbability(const ops::OpInfo&, Arguments arguments, const Limits&) {
-  const double p = arguments[1].toDouble();
-  return !(p >= 0 && p <= 1);
-}
-
-// (input, p, train)
-bool HasBadDropout(const ops::OpInfo& info, Arguments arguments, const Limits& limits) {
-  if (arguments[2].isBool() && !arguments[2].toBool()) return false;
-  const c10::ScalarType input = arguments[0].toTensor().scalar_type();
-  return HasNoProbability(info, arguments, limits) ||
-         c10::isIntegralType(input, /*includeBool=*/true);
-}
-
-// (self, p)
-bool HasMisfitProbabilities(const ops::OpInfo&, Arguments arguments, const Limits&) {
-  const at::Tensor &self = arguments[0].toTensor(), &p = arguments[1].toTensor();
-  const auto fits = [](int64_t own, int64_t wanted) { return own == wanted || own == 1; };
-  return !c10::isFloatingType(p.scalar_type()) || p.dim() > self.dim() ||
-         !std::equal(p.sizes().rbegin(), p.sizes().rend(), self.sizes().rbegin(), fits);
-}
-
-// (count, prob). torch's meta function does not broadcast them.
-bool HasMisfitTrials(const ops::OpInfo& info, Arguments arguments, const Limits&) {
-  const auto count = arguments[0].toTensor().sizes(), prob = arguments[1].toTensor().sizes();
-  if (info.has_out) return count != prob;
-  const auto fits = [](int64_t a, int64_t b) { return a == b || a == 1 || b == 1; };
-  const size_t common = std::min(count.size(), prob.size());
-  return !std::equal(count.rbegin(), count.rbegin() + common, prob.rbegin(), fits);
-}
-
 // (self, noise, ...)
 bool HasMisfitNoise(const ops::OpInfo&, Arguments arguments, const Limits&) {
   return arguments[0].toTensor().sizes() != arguments[1].toTensor().sizes();
-}
-
-// (self, num_classes)
-bool HasNoClasses(const ops::OpInfo&, Arguments arguments, const Limits&) {
-  return arguments[1].toInt() < 1;
 }
 
 // The dimension that is meant, or -1.
@@ -334,55 +294,19 @@ bool HasMisfitDiagonal(const ops::OpInfo&, Arguments arguments, const Limits&) {
   return arguments[1].toTensor().sizes() != sizes;
 }
 
-// (self, dim, ...). A dimension without elements has no largest and no middle one.
-bool HasEmptyDim(const ops::OpInfo&, Arguments arguments, const Limits&) {
-  const at::Tensor& self = arguments[0].toTensor();
-  const int64_t dim = DimOf(self, arguments[1]);
-  return dim >= 0 && self.size(dim) == 0;
-}
-
-bool HasNoElements(const ops::OpInfo&, Arguments arguments, const Limits&) {
-  return arguments[0].toTensor().numel() == 0;
-}
-
 // (self, dim, index). A 0-d tensor has no dimension to index; its kernel decides.
-bool HasMisfitSelection(const ops::OpInfo& info, Arguments arguments, const Limits& limits) {
-  const bool selects = arguments[2].toTensor().numel() > 0;
-  return arguments[0].toTensor().dim() == 0 || (selects && HasEmptyDim(info, arguments, limits));
-}
-
-// (weight, indices, ...)
-bool HasEmptyTable(const ops::OpInfo&, Arguments arguments, const Limits&) {
-  const at::Tensor& weight = arguments[0].toTensor();
-  return weight.dim() > 0 && weight.size(0) == 0 && arguments[1].toTensor().numel() > 0;
-}
-
-// (data, reduce, lengths, indices, offsets, axis, unsafe, ...). The check of lengths needs some.
-bool HasNoLengths(const ops::OpInfo&, Arguments arguments, const Limits&) {
-  const c10::IValue& lengths = arguments[2];
-  return lengths.isTensor() && lengths.toTensor().numel() == 0 && !arguments[6].toBool();
-}
-
-// Some kernels for images take empty batches and nothing else that is empty.
-bool IsEmptyImage(std::string_view op, Arguments arguments) {
-  return (op.starts_with("aten::upsample_") || op.starts_with("aten::_upsample_") ||
-          op.starts_with("aten::_adaptive_avg_pool")) &&
-         arguments[0].isTensor() && arguments[0].toTensor().numel() == 0;
+bool IsNumber(const ops::OpInfo&, Arguments arguments, const Limits&) {
+  return arguments[0].toTensor().dim() == 0;
 }
 
 using Predicate = bool (*)(const ops::OpInfo& info, Arguments arguments, const Limits& limits);
 
 Predicate FindPredicate(std::string_view name) {
   static constexpr auto kPredicates = std::to_array<std::pair<std::string_view, Predicate>>({
-      {"bad_delta", HasBadDelta},
-      {"bad_dropout", HasBadDropout},
       {"bad_interval", HasBadInterval},
-      {"bad_order", HasBadOrder},
       {"boundary_matrix", HasBoundaryMatrix},
       {"complex", HasComplex},
-      {"empty_dim", HasEmptyDim},
       {"empty_range", HasEmptyRange},
-      {"empty_table", HasEmptyTable},
       {"foreign_dim", HasForeignDim},
       {"foreign_slice", HasForeignSlice},
       {"inexact_numbers", HasInexactNumbers},
@@ -392,22 +316,10 @@ Predicate FindPredicate(std::string_view name) {
       {"misfit_indices", HasMisfitIndices},
       {"misfit_noise", HasMisfitNoise},
       {"misfit_places", HasMisfitPlaces},
-      {"misfit_probabilities", HasMisfitProbabilities},
       {"misfit_row", HasMisfitRow},
-      {"misfit_selection", HasMisfitSelection},
-      {"misfit_trials", HasMisfitTrials},
-      {"narrow_classes", HasNarrowClasses</*kTakesBytes=*/false>},
-      {"narrow_index", HasNarrowIndex},
       {"negative_padding", HasNegativePadding},
-      {"no_bytes_or_longs", HasNarrowClasses</*kTakesBytes=*/true>},
-      {"no_classes", HasNoClasses},
-      {"no_elements", HasNoElements},
-      {"no_floats", HasNoFloats},
-      {"no_lengths", HasNoLengths},
-      {"no_probability", HasNoProbability},
-      {"non_bool_mask", HasNonBoolMask},
+      {"number", IsNumber},
       {"unknown_approximation", HasUnknownApproximation},
-      {"wider_result", HasWiderResult},
   });
   if (name.empty()) return nullptr;
   return ops::Named(kPredicates, name);
@@ -490,9 +402,11 @@ bool IsRefused(const ops::OpInfo& info, Arguments arguments, const ir::Shape* op
   if (HasRefusedBool(info, arguments, dtype) || HasNegativeExponent(info, arguments, dtype) ||
       HasRefusedPromotion(info, arguments) || ChecksErrors(info, arguments))
     return true;
-  if (!HaveOneDtype(info, arguments)) return true;
-  if (IsEmptyImage(info.name, arguments)) return true;
-  if (HasMixedDtypes(info, arguments)) return true;
+  if (!HaveOneDtype(info, arguments) || HasMixedDtypes(info, arguments) ||
+      !AreAll(facts.dtypes, info, arguments, HasDtype) ||
+      !AreAll(facts.elements, info, arguments, HasElements) ||
+      !AreAll(facts.numbers, info, arguments, IsWithin))
+    return true;
   const Predicate predicate = FindPredicate(facts.refused_if);
   return predicate != nullptr && predicate(info, arguments, LimitsOf(dtype));
 }

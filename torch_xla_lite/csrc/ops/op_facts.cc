@@ -28,17 +28,23 @@ const OpFacts& FactsOf(std::string_view op) {
   return found != std::end(kOpTable) && found->op == op ? *found : kMost;
 }
 
+std::string_view NextWord(std::string_view* words) {
+  const size_t end = std::min(words->find(' '), words->size());
+  const std::string_view word = words->substr(0, end);
+  words->remove_prefix(std::min(end + 1, words->size()));
+  return word;
+}
+
 bool HasWord(std::string_view words, std::string_view word) {
   while (!words.empty()) {
-    const size_t end = std::min(words.find(' '), words.size());
-    if (words.substr(0, end) == word) return true;
-    words.remove_prefix(std::min(end + 1, words.size()));
+    if (NextWord(&words) == word) return true;
   }
   return false;
 }
 
 bool IsOfKind(c10::ScalarType dtype, std::string_view kinds) {
-  return kinds.find(KindOf(dtype)) != std::string_view::npos;
+  return kinds.find(KindOf(dtype)) != std::string_view::npos ||
+         (dtype == c10::ScalarType::Long && kinds.find('l') != std::string_view::npos);
 }
 
 }  // namespace torch_xla_lite::ops

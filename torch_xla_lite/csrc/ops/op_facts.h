@@ -25,6 +25,9 @@ struct OpFacts {
   bool indexes = false;
   std::string_view refuses = {};
   std::string_view refuses_results = {};
+  std::string_view dtypes = {};
+  std::string_view elements = {};
+  std::string_view numbers = {};
   std::string_view one_dtype = {};
   std::string_view dtype_of_input = {};
   std::string_view refused_if = {};
@@ -50,10 +53,13 @@ struct OpFacts {
 // are none of this one.
 const OpFacts& FactsOf(std::string_view op);
 
+// The first word of a fact, which is taken off.
+std::string_view NextWord(std::string_view* words);
+
 // Whether one of the words of a fact is `word`.
 bool HasWord(std::string_view words, std::string_view word);
 
-// Whether a dtype is of one of the kinds in `refuses`.
+// Whether a dtype is of one of the kinds in `refuses`, or int64 and l is among them.
 bool IsOfKind(c10::ScalarType dtype, std::string_view kinds);
 
 }  // namespace torch_xla_lite::ops

@@ -37,6 +37,9 @@ class Facts:
         inputs of PyTorch's op database; libraries rely on histc of integers, which other devices
         have.
       refuses_results: the same of the first result alone, to whose dtype the kernel converts.
+      dtypes: kinds of dtypes that these tensors have, and l for int64: "index=l mask=b".
+      elements: these tensors have some.
+      numbers: limits of these numbers: "p>=0 p<=1".
       one_dtype: these tensors have one dtype.
       dtype_of_input: these parameters have the dtype of the input, or float32 beside halves.
       refused_if: the name of what is true of calls that are refused, a function of
@@ -83,6 +86,9 @@ class Facts:
     indexes: bool = False
     refuses: str = ""
     refuses_results: str = ""
+    dtypes: str = ""
+    elements: str = ""
+    numbers: str = ""
     one_dtype: str = ""
     dtype_of_input: str = ""
     refused_if: str = ""

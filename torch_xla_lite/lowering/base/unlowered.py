@@ -28,14 +28,14 @@ UNLOWERED: dict[str, Facts] = {
     **{f"aten::{name}": Facts(refuses="biuc") for name in _OF_FLOATS.split()},
     "aten::binary_cross_entropy_backward": Facts(shape="loss_backward"),
     "aten::huber_loss": Facts(
-        refuses="biuc", one_dtype="self target", refused_if="bad_delta", shape="loss"
+        refuses="biuc", one_dtype="self target", numbers="delta>0", shape="loss"
     ),
     "aten::_batch_norm_impl_index": Facts(writes_statistics=True),
     "aten::addr": Facts(one_dtype="self vec1 vec2", shares="self=same vec1=same vec2=same"),
     "aten::cudnn_batch_norm": Facts(writes_statistics=True),
     "aten::fractional_max_pool2d": Facts(one_dtype="self random_samples"),
-    "aten::igamma": Facts(refused_if="no_floats"),
-    "aten::igammac": Facts(refused_if="no_floats"),
+    "aten::igamma": Facts(refuses="biuc"),
+    "aten::igammac": Facts(refuses="biuc"),
     "aten::linear.out": Facts(kernel="recorder"),
     "aten::masked_select": Facts(shares="self=nothing mask=nothing"),
     "aten::miopen_batch_norm": Facts(writes_statistics=True),
