@@ -7,14 +7,19 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
 from ..lowering.base import ffi, target
 
 
-def _key(seed: jax.Array, offset: jax.Array) -> jax.Array:
-    return jax.random.fold_in(jax.random.key(seed), lax.convert_element_type(offset, np.uint32))
+def _keys(numbers: jax.Array) -> jax.Array:
+    """The data of the key of each seed and the offset behind it: `uint32[n - 1, 2]`."""
+    if target.draws_by_kernels():
+        return ffi.random_keys(numbers)
+    fold = jax.vmap(lambda seed, offset: jax.random.fold_in(jax.random.key(seed), offset))
+    return jax.random.key_data(fold(numbers[:-1], lax.convert_element_type(numbers[1:], np.uint32)))
 
 
 # So few are read from the array that the program takes. A call of `ffi.split` costs 1 to 2 us.
@@ -57,7 +62,7 @@ class Scalars:
         @functools.cache
         def keys() -> list[jax.Array]:
             numbers = lax.bitcast_convert_type(packed, np.uint64)
-            return ffi.split(jax.random.key_data(jax.vmap(_key)(numbers[:-1], numbers[1:])))
+            return ffi.split(_keys(numbers))
 
         return Scalars(decoded, range(count), keys if is_stored else None)
 
@@ -90,8 +95,11 @@ class Scalars:
     def key(self) -> jax.Array:
         """A random key from the last two scalars: seed and offset of the generator."""
         if self._keys is not None:
-            return jax.random.wrap_key_data(lax.squeeze(self._keys()[self._rows[-2]], (0,)))
-        return _key(*(self._at(row, np.dtype(np.uint64)) for row in self._rows[-2:]))
+            data = self._keys()[self._rows[-2]]
+        else:
+            data = _keys(jnp.stack([self._at(i, np.dtype(np.uint64)) for i in self._rows[-2:]]))
+        impl = ffi.THREEFRY if target.draws_by_kernels() else None
+        return jax.random.wrap_key_data(lax.squeeze(data, (0,)), impl=impl)
 
     def _next(self, dtype: np.dtype) -> jax.Array:
         row, self._rows = self._rows[0], self._rows[1:]

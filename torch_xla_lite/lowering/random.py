@@ -35,7 +35,7 @@ def keep_mask(key: jax.Array, probability: float, shape: tuple[int, ...]) -> jax
     if probability >= 1:
         return lax.full(shape, True)
     threshold = np.uint32(min(int(probability * 2**32), 2**32 - 1))
-    if target.has_host_memory() and target.has_threefry():
+    if target.draws_by_kernels():
         return ffi.keep_mask(key, threshold, shape)
     return lax.lt(jax.random.bits(key, shape, np.uint32), lax.full(shape, threshold, np.uint32))
 

@@ -19,7 +19,7 @@
 
 #include "torch_xla_lite/csrc/interpreter/opmath.h"
 #include "torch_xla_lite/csrc/ir/shape.h"
-#include "torch_xla_lite/csrc/kernels/keep_mask.h"
+#include "torch_xla_lite/csrc/kernels/random_bits.h"
 #include "torch_xla_lite/csrc/ops/named.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
 
@@ -61,7 +61,7 @@ at::Tensor KeepMask(const Threefry& key, double probability, at::IntArrayRef siz
   const auto threshold = static_cast<uint32_t>(std::min(probability * 0x1p32, kMost));
   at::Tensor mask(at::detail::empty_cpu(sizes, at::kBool));
   bool* const data = mask.mutable_data_ptr<bool>();
-  at::parallel_for(0, mask.numel(), kernels::kMaskGrain, [&](int64_t begin, int64_t end) {
+  at::parallel_for(0, mask.numel(), kernels::kBitsGrain, [&](int64_t begin, int64_t end) {
     kernels::KeepMask(key, threshold, begin, end, data);
   });
   return mask;

@@ -20,8 +20,9 @@ class Threefry {
     return Threefry(Split(seed)).Fold(static_cast<uint32_t>(offset));
   }
 
-  // From key_data(key).
+  // From key_data(key), and to it.
   static Threefry Of(const uint32_t* key) { return Threefry({key[0], key[1]}); }
+  void Store(uint32_t* key) const { key[0] = keys_[0], key[1] = keys_[1]; }
 
   // The key of a number in split(key).
   Threefry Fold(uint64_t number) const { return Threefry(Hash(Split(number))); }

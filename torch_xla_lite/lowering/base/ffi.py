@@ -25,6 +25,7 @@ from collections.abc import Sequence
 
 import jax
 import numpy as np
+from jax.extend.random import define_prng_impl, threefry_prng_impl
 
 from torch_xla_lite.lowering.base import target
 from torch_xla_lite.lowering.base.mesh import elementwise
@@ -34,8 +35,11 @@ _ATEN = "torch_xla_lite.aten"
 _INFALLIBLE_ATEN = "torch_xla_lite.infallible_aten"
 _STORE = "torch_xla_lite.store"
 _SPLIT = "torch_xla_lite.split"
+_RANDOM_KEYS = "torch_xla_lite.random_keys"
+_RANDOM_BITS = "torch_xla_lite.random_bits"
 _KEEP_MASK = "torch_xla_lite.keep_mask"
-TARGETS = frozenset({_ATEN, _INFALLIBLE_ATEN, _STORE, _SPLIT, _KEEP_MASK})
+_RANDOM = (_RANDOM_KEYS, _RANDOM_BITS, _KEEP_MASK)
+TARGETS = frozenset({_ATEN, _INFALLIBLE_ATEN, _STORE, _SPLIT, *_RANDOM})
 
 # Calls that fail only for lack of memory, as any program of XLA may: nobody waits for them, and
 # their program may overwrite its arguments (foreign_code.py).
@@ -76,6 +80,8 @@ def register(library: pathlib.Path = _LIBRARY) -> None:
     for custom_call, symbol in (
         (_STORE, handler.TorchXlaLiteStore),
         (_SPLIT, handler.TorchXlaLiteSplit),
+        (_RANDOM_KEYS, handler.TorchXlaLiteRandomKeys),
+        (_RANDOM_BITS, handler.TorchXlaLiteRandomBits),
         (_KEEP_MASK, handler.TorchXlaLiteKeepMask),
     ):
         jax.ffi.register_ffi_target(custom_call, jax.ffi.pycapsule(symbol), platform="cpu")
@@ -106,11 +112,37 @@ def split(values: jax.Array) -> list[jax.Array]:
 
 def keep_mask(key: jax.Array, threshold: int, shape: tuple[int, ...]) -> jax.Array:
     """`jax.random.bits(key, shape, np.uint32) < threshold`; for use while `jax.jit` traces, where
-    `target.has_threefry()`, on a CPU."""
-    target.refuse_if_portable(_KEEP_MASK)
+    `target.draws_by_kernels()`."""
     register()
     call = jax.ffi.ffi_call(_KEEP_MASK, jax.ShapeDtypeStruct(shape, np.bool_))
     return call(jax.random.key_data(key), threshold=np.int64(threshold))
+
+
+def random_keys(numbers: jax.Array) -> jax.Array:
+    """`uint32[n - 1, 2]`, the data of `fold_in(key(seed), offset)` of each of `uint64[n]` and the
+    number behind it; for use as `keep_mask` is."""
+    register()
+    struct = jax.ShapeDtypeStruct((numbers.shape[0] - 1, 2), np.uint32)
+    return jax.ffi.ffi_call(_RANDOM_KEYS, struct)(numbers)
+
+
+def _random_bits(key: jax.Array, bit_width: int, shape: tuple[int, ...]) -> jax.Array:
+    if bit_width not in (32, 64):
+        return threefry_prng_impl.random_bits(key, bit_width, shape)
+    struct = jax.ShapeDtypeStruct(shape, np.dtype(f"uint{bit_width}"))
+    return jax.ffi.ffi_call(_RANDOM_BITS, struct)(key)
+
+
+# jax's default generator, whose bits the kernel makes.
+THREEFRY = define_prng_impl(
+    key_shape=(2,),
+    seed=threefry_prng_impl.seed,
+    split=threefry_prng_impl.split,
+    random_bits=_random_bits,
+    fold_in=threefry_prng_impl.fold_in,
+    name="threefry2x32 of torch_xla_lite",
+    tag="txl",
+)
 
 
 def lower_by_ffi(

@@ -89,6 +89,11 @@ def has_threefry() -> bool:
     return is_default and current() is None
 
 
+def draws_by_kernels() -> bool:
+    """True on one CPU: XLA would compile the generator for each key and each array."""
+    return has_host_memory() and has_threefry()
+
+
 def is_slow_at_convolutions() -> bool:
     """True on CPUs: XLA has no fast code for many convolutions there."""
     return platform() == "cpu"
