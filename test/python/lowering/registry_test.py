@@ -236,12 +236,10 @@ def test_a_fact_is_one_of_its_words(fact: str, allowed: set[str]):
     assert {getattr(stated, fact) for stated in _facts().values()} <= {"", *allowed}
 
 
-_OF_ARGUMENTS = """
-    runtime_floats negative dtypes elements numbers one_dtype dtype_of_input strides shares
-"""
+_NAMING = "runtime_floats negative dtypes elements numbers one_dtype dtype_of_input strides shares"
 
 
-@pytest.mark.parametrize("fact", _OF_ARGUMENTS.split())
+@pytest.mark.parametrize("fact", _NAMING.split())
 def test_a_fact_names_arguments_of_its_op(fact: str):
     arguments: dict[str, set[str]] = {}
     for schema in torch._C._jit_get_all_schemas():

@@ -113,6 +113,7 @@ def split(values: jax.Array) -> list[jax.Array]:
 def keep_mask(key: jax.Array, threshold: int, shape: tuple[int, ...]) -> jax.Array:
     """`jax.random.bits(key, shape, np.uint32) < threshold`; for use while `jax.jit` traces, where
     `target.draws_by_kernels()`."""
+    target.refuse_if_portable(_KEEP_MASK)
     register()
     call = jax.ffi.ffi_call(_KEEP_MASK, jax.ShapeDtypeStruct(shape, np.bool_))
     return call(jax.random.key_data(key), threshold=np.int64(threshold))
@@ -121,6 +122,7 @@ def keep_mask(key: jax.Array, threshold: int, shape: tuple[int, ...]) -> jax.Arr
 def random_keys(numbers: jax.Array) -> jax.Array:
     """`uint32[n - 1, 2]`, the data of `fold_in(key(seed), offset)` of each of `uint64[n]` and the
     number behind it; for use as `keep_mask` is."""
+    target.refuse_if_portable(_RANDOM_KEYS)
     register()
     struct = jax.ShapeDtypeStruct((numbers.shape[0] - 1, 2), np.uint32)
     return jax.ffi.ffi_call(_RANDOM_KEYS, struct)(numbers)
@@ -129,6 +131,8 @@ def random_keys(numbers: jax.Array) -> jax.Array:
 def _random_bits(key: jax.Array, bit_width: int, shape: tuple[int, ...]) -> jax.Array:
     if bit_width not in (32, 64):
         return threefry_prng_impl.random_bits(key, bit_width, shape)
+    target.refuse_if_portable(_RANDOM_BITS)
+    register()
     struct = jax.ShapeDtypeStruct(shape, np.dtype(f"uint{bit_width}"))
     return jax.ffi.ffi_call(_RANDOM_BITS, struct)(key)
 
