@@ -21,9 +21,11 @@ CC_DEPS = {
     },
     "test/csrc/interpreter": {
         "interpreter": (["interpreter_test.cc", "plan_maker_test.cc"], ["//test/csrc/record:recorder_test_base",
-            "//torch_xla_lite/csrc/device:block_allocator", "//torch_xla_lite/csrc/interpreter:interpreter",
-            "//torch_xla_lite/csrc/interpreter:plan_maker", "//torch_xla_lite/csrc/ir:graph",
-            "//torch_xla_lite/csrc/runtime:runtime", "//torch_xla_lite/csrc/tensor:tensor_impl", "@torch//:c10"]),
+            "//torch_xla_lite/csrc/device:block_allocator", "//torch_xla_lite/csrc/interpreter:completion",
+            "//torch_xla_lite/csrc/interpreter:cpu_call", "//torch_xla_lite/csrc/interpreter:interpreter",
+            "//torch_xla_lite/csrc/interpreter:kept_kernel", "//torch_xla_lite/csrc/interpreter:plan_maker",
+            "//torch_xla_lite/csrc/interpreter:schedule", "//torch_xla_lite/csrc/ir:graph",
+            "//torch_xla_lite/csrc/runtime:runtime", "//torch_xla_lite/csrc/tensor:tensor_impl", "@torch//:core"]),
     },
     "test/csrc/ir": {
         "ir": (["graph_random_test.cc", "graph_test.cc", "hash_test.cc", "many_parameters_test.cc", "node_test.cc",

@@ -9,6 +9,8 @@
 
 #include "test/csrc/record/recorder_test_base.h"
 #include "torch_xla_lite/csrc/interpreter/interpreter.h"
+#include "torch_xla_lite/csrc/interpreter/kept_kernel.h"
+#include "torch_xla_lite/csrc/interpreter/schedule.h"
 #include "torch_xla_lite/csrc/ir/graph.h"
 #include "torch_xla_lite/csrc/tensor/tensor_impl.h"
 
@@ -79,6 +81,17 @@ TEST_F(PlanMakerTest, ARootHasItsMemoryForItself) {
 TEST_F(PlanMakerTest, ALeafIsWrittenToWhereNothingCanFailAnyMore) {
   EXPECT_FALSE(Run([](const at::Tensor& x) { return x.mul(2).cumsum(0); }).plan->Overwrites(0));
   EXPECT_TRUE(Run([](const at::Tensor& x) { return x.mul(x.cumsum(0)); }).plan->Overwrites(0));
+}
+
+TEST_F(PlanMakerTest, StepsOnOneMemoryFollowEachOtherAsFarAsTheyMayMove) {
+  const auto order = [](std::vector<Access> steps) { return Schedule(steps); };
+  using Order = std::vector<uint32_t>;
+  const Access a{{0}, {0}, true}, b{{1}, {1}, true}, fixed{{2}, {2}, false};
+  EXPECT_EQ(order({a, b, a, b, a}), (Order{1, 3, 0, 2, 4}));
+  EXPECT_EQ(order({a, b, fixed, a, b, a}), (Order{0, 1, 2, 4, 3, 5}));
+  // What reads a memory stays before what overwrites it.
+  const Access reads_a{{0}, {3}, true}, sums{{0, 3}, {4}, true};
+  EXPECT_EQ(order({b, reads_a, a, b, sums}), (Order{0, 3, 1, 2, 4}));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/CPUAllocator.h>
+#include <c10/core/StorageImpl.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -10,6 +11,7 @@
 #include <limits>
 #include <span>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -18,6 +20,7 @@
 #include "torch_xla_lite/csrc/interpreter/cpu_call.h"
 #include "torch_xla_lite/csrc/interpreter/kept_call.h"
 #include "torch_xla_lite/csrc/interpreter/memory.h"
+#include "torch_xla_lite/csrc/interpreter/schedule.h"
 #include "torch_xla_lite/csrc/ops/op_name.h"
 
 namespace torch_xla_lite::interpreter {
@@ -50,7 +53,10 @@ class PlanMaker {
       : graph_(graph), steps_(trace.steps()), last_failing_(last_failing) {
     FindLastUses(trace.memories().size());
     uintptr_t next = kNowhere;
-    for (const size_t bytes : trace.memories()) memories_.emplace_back(bytes, &next);
+    for (const size_t bytes : trace.memories()) {
+      memories_.emplace_back(bytes, &next);
+      memory_of_.emplace(memories_.back().storage().unsafeGetStorageImpl(), memory_of_.size());
+    }
     place_of_.assign(memories_.size(), kNone);
     is_donated_.assign(memories_.size(), false);
     is_overwritten_.assign(memories_.size(), false);
@@ -72,6 +78,7 @@ class PlanMaker {
       }
     }
     AddRoots();
+    SetOrder();
     PlaceInArena();
     return std::move(plan_);
   }
@@ -148,6 +155,13 @@ class PlanMaker {
     SetKind(node, Kind::kCall);
     last_failing_found_ = node;
     plan_->steps_.push_back(std::move(step));
+    Access& access = accesses_.emplace_back();
+    for (const ir::Position operand : graph_.steps[node].operands) {
+      if (ValueAt(operand).memory != kNone) access.reads.push_back(ValueAt(operand).memory);
+    }
+    for (const Trace::Value& result : steps_[node].results) {
+      if (result.memory != kNone) access.writes.push_back(result.memory);
+    }
   }
 
   // False if the call has no kept kernels.
@@ -175,14 +189,18 @@ class PlanMaker {
       if (traced[i].memory != values[i].memory) Replace(traced[i].memory, values[i].memory);
     }
     steps_[node].results = std::move(values);
-    for (size_t i = 0; i < parts.size(); ++i) Follow(&steps[i].kept->kernel(), node, parts[i]);
-    AddResults(node);
-    SetKind(node, Kind::kArena);
-    std::ranges::move(steps, std::back_inserter(plan_->steps_));
     const bool is_safe = std::ranges::all_of(parts, [&](const Part& part) {
       return IsPointwise(part.op) && c10::isFloatingType(traced[part.output].dtype);
     });
     if (!is_safe) last_failing_found_ = node;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      Access& access = accesses_.emplace_back(AccessOf(parts[i], node));
+      access.is_movable = is_safe;
+      Follow(&steps[i].kept->kernel(), access);
+    }
+    AddResults(node);
+    SetKind(node, Kind::kArena);
+    std::ranges::move(steps, std::back_inserter(plan_->steps_));
     return true;
   }
 
@@ -228,13 +246,21 @@ class PlanMaker {
     is_overwritten_[by] = true;
   }
 
-  // Tells the memories that a part needs where its kernel is.
-  void Follow(KeptKernel* kernel, uint32_t node, const Part& part) {
-    std::vector<uint32_t> used{steps_[node].results[part.output].memory};
-    for (const ir::Position operand : graph_.steps[node].operands) {
-      const uint32_t memory = ValueAt(operand).memory;
-      if (memory != kNone) used.push_back(memory);
+  Access AccessOf(const Part& part, uint32_t node) const {
+    Access access;
+    for (const c10::IValue& argument : part.arguments) {
+      if (!argument.isTensor() || !argument.toTensor().defined()) continue;
+      const auto found = memory_of_.find(argument.toTensor().storage().unsafeGetStorageImpl());
+      if (found != memory_of_.end()) access.reads.push_back(found->second);
     }
+    access.writes.push_back(steps_[node].results[part.output].memory);
+    return access;
+  }
+
+  // Tells the memories that a kernel needs where it has them.
+  void Follow(KeptKernel* kernel, const Access& access) {
+    std::vector<uint32_t> used = access.reads;
+    used.insert(used.end(), access.writes.begin(), access.writes.end());
     std::ranges::sort(used);
     used.erase(std::ranges::unique(used).begin(), used.end());
     const std::vector<const void*> places = kernel->places();
@@ -269,47 +295,57 @@ class PlanMaker {
     }
   }
 
+  void SetOrder() {
+    std::vector<Plan::Step> steps;
+    std::vector<Access> accesses;
+    for (const uint32_t i : Schedule(accesses_)) {
+      steps.push_back(std::move(plan_->steps_[i]));
+      accesses.push_back(std::move(accesses_[i]));
+    }
+    plan_->steps_ = std::move(steps);
+    accesses_ = std::move(accesses);
+  }
+
   void PlaceInArena() {
-    std::vector<std::vector<uint32_t>> ends(steps_.size() + 1);
-    for (uint32_t memory = 0; memory < memories_.size(); ++memory) {
-      ends[last_use_[memory]].push_back(memory);
+    std::vector<Plan::Step>& steps = plan_->steps_;
+    // For each memory the step that needs it last; none for that of a root.
+    std::vector<size_t> last_step(memories_.size());
+    for (size_t i = 0; i < steps.size(); ++i) {
+      for (const uint32_t memory : accesses_[i].reads) last_step[memory] = i;
+      for (const uint32_t memory : accesses_[i].writes) last_step[memory] = i;
     }
     std::vector<uint32_t> root_of(memories_.size());
     for (uint32_t i = 0; i < plan_->roots_.size(); ++i) {
-      root_of[plan_->roots_[i].value.memory] = i;
+      const uint32_t memory = plan_->roots_[i].value.memory;
+      root_of[memory] = i;
+      last_step[memory] = steps.size();
     }
+    std::vector<std::vector<uint32_t>> ends(steps.size() + 1);
+    for (uint32_t i = 0; i < memories_.size(); ++i) ends[last_step[i]].push_back(i);
     std::vector<bool> is_placed(memories_.size());
     Arena arena;
-    auto step = plan_->steps_.begin();
     Plan::Step* first_write = nullptr;  // To a leaf. What may fail comes before.
-    for (uint32_t i = 0; i < steps_.size(); ++i) {
-      const auto first = step;
-      while (step != plan_->steps_.end() && step->node == i) ++step;
-      if (first != step && WritesToLeaf(i) && first_write == nullptr) first_write = &*first;
-      for (const Trace::Value& result : steps_[i].results) {
-        if (result.memory == kNone || is_placed[result.memory]) continue;
-        is_placed[result.memory] = true;
-        Memory& memory = memories_[result.memory];
+    for (size_t i = 0; i < steps.size(); ++i) {
+      const std::vector<uint32_t>& writes = accesses_[i].writes;
+      const bool writes_to_leaf = std::ranges::any_of(
+          writes, [&](uint32_t memory) -> bool { return is_overwritten_[memory]; });
+      if (writes_to_leaf && first_write == nullptr) first_write = &steps[i];
+      for (const uint32_t written : writes) {
+        if (is_placed[written]) continue;
+        is_placed[written] = true;
+        Memory& memory = memories_[written];
         if (memory.kind == Kind::kArena) memory.offset = arena.Take(memory.bytes());
         if (memory.kind != Kind::kRoot) continue;
-        (first_write == nullptr ? &*first : first_write)->roots.push_back(root_of[result.memory]);
+        (first_write == nullptr ? &steps[i] : first_write)->roots.push_back(root_of[written]);
       }
       for (const uint32_t dead : ends[i]) {
         Memory& memory = memories_[dead];
         if (memory.kind == Kind::kArena) arena.Return(memory.offset, memory.bytes());
-        // What a view is the last to need is released at the end.
-        if (memory.kind == Kind::kCall && first != step) std::prev(step)->releases.push_back(dead);
+        if (memory.kind == Kind::kCall) steps[i].releases.push_back(dead);
       }
     }
     plan_->first_write_ = first_write;
     plan_->SetArena(arena.size());
-  }
-
-  bool WritesToLeaf(uint32_t node) const {
-    return graph_.steps[node].kind != ir::StepKind::kLeaf &&
-           std::ranges::any_of(steps_[node].results, [&](const Trace::Value& value) {
-             return value.memory != kNone && is_overwritten_[value.memory];
-           });
   }
 
   const aten::KernelKeysGuard keys_;
@@ -318,6 +354,8 @@ class PlanMaker {
   std::vector<Trace::Step> steps_;
   std::unique_ptr<Plan> plan_{new Plan};
   std::vector<Memory>& memories_ = plan_->memories_;
+  std::unordered_map<const c10::StorageImpl*, uint32_t> memory_of_;
+  std::vector<Access> accesses_;  // Of each step of the plan.
   const uint32_t last_failing_;
   uint32_t last_failing_found_ = 0;
   // Of each step, its results.
