@@ -25,7 +25,8 @@ CC_DEPS = {
             "//torch_xla_lite/csrc/interpreter:cpu_call", "//torch_xla_lite/csrc/interpreter:interpreter",
             "//torch_xla_lite/csrc/interpreter:kept_kernel", "//torch_xla_lite/csrc/interpreter:plan_maker",
             "//torch_xla_lite/csrc/interpreter:schedule", "//torch_xla_lite/csrc/ir:graph",
-            "//torch_xla_lite/csrc/runtime:runtime", "//torch_xla_lite/csrc/tensor:tensor_impl", "@torch//:core"]),
+            "//torch_xla_lite/csrc/ops:op_name", "//torch_xla_lite/csrc/runtime:runtime",
+            "//torch_xla_lite/csrc/tensor:tensor_impl", "@torch//:core"]),
     },
     "test/csrc/ir": {
         "ir": (["graph_random_test.cc", "graph_test.cc", "hash_test.cc", "many_parameters_test.cc", "node_test.cc",

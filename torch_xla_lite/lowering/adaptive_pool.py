@@ -62,12 +62,13 @@ def _adaptive_average(x: jax.Array, counts: Sequence[int]) -> jax.Array:
     return x
 
 
-@lower("aten::_adaptive_avg_pool2d", "aten::_adaptive_avg_pool3d", refuses="biuc", elements="self")
+@lower("aten::_adaptive_avg_pool2d", refuses="biuc", elements="self", channels_last=True)
+@lower("aten::_adaptive_avg_pool3d", refuses="biuc", elements="self")
 def adaptive_avg_pool(self: jax.Array, output_size: list[int]) -> jax.Array:
     return _adaptive_average(opmath(self), output_size)
 
 
-@lower("aten::_adaptive_avg_pool2d_backward", elements="grad_output")
+@lower("aten::_adaptive_avg_pool2d_backward", elements="grad_output", channels_last=True)
 def adaptive_avg_pool2d_backward(grad_output: jax.Array, self: jax.Array) -> jax.Array:
     return _adaptive_average_backward(grad_output, self, 2)
 

@@ -84,6 +84,7 @@ def _by_aten(
     one_dtype="input weight bias",
     refused_if="misfit_convolution",
     shape="convolution",
+    any_strides=True,
 )
 @lower("aten::convolution_overrideable")
 def convolution(
@@ -128,7 +129,8 @@ def _per_channel(values: jax.Array, like: jax.Array) -> jax.Array:
     return lax.broadcast_in_dim(convert(values, like.dtype), like.shape, (1,))
 
 
-@lower("aten::convolution_backward", "aten::convolution_backward_overrideable")
+@lower("aten::convolution_backward", any_strides=True, completed_by="convolution_backward")
+@lower("aten::convolution_backward_overrideable")
 def convolution_backward(
     grad_output: jax.Array,
     input: jax.Array,

@@ -110,6 +110,7 @@ def _saved(value: jax.Array, out: jax.ShapeDtypeStruct | None) -> jax.Array | No
     refuses="biuc",
     writes_statistics=True,
     dtype_of_input="weight bias running_mean running_var",
+    channels_last=True,
     shape="batch_norm",
 )
 def native_batch_norm(
@@ -130,7 +131,7 @@ def native_batch_norm(
     return output, _saved(center, outs[1]), _saved(invstd, outs[2])
 
 
-@lower("aten::_native_batch_norm_legit.no_stats", shape="batch_norm")
+@lower("aten::_native_batch_norm_legit.no_stats", shape="batch_norm", channels_last=True)
 def native_batch_norm_no_stats(
     input: jax.Array,
     weight: jax.Array | None,
@@ -147,6 +148,7 @@ def native_batch_norm_no_stats(
 @lower(
     "aten::_native_batch_norm_legit_no_training",
     dtype_of_input="weight bias running_mean running_var",
+    channels_last=True,
 )
 def native_batch_norm_no_training(
     input: jax.Array,
@@ -167,6 +169,7 @@ def native_batch_norm_no_training(
 @lower(
     "aten::_native_batch_norm_legit_functional",
     dtype_of_input="weight bias running_mean running_var",
+    channels_last=True,
     shape="batch_norm",
 )
 def native_batch_norm_functional(
@@ -207,7 +210,7 @@ def batch_norm_no_update(
     return output, _saved(center, outs[1]), _saved(invstd, outs[2]), reserve
 
 
-@lower("aten::native_batch_norm_backward", shape="batch_norm_backward")
+@lower("aten::native_batch_norm_backward", shape="batch_norm_backward", channels_last=True)
 def native_batch_norm_backward(
     grad_out: jax.Array,
     input: jax.Array,

@@ -227,7 +227,12 @@ def _tangent_of_max(
     return (value, position), (lax.reshape(tangent, value.shape), no_tangent)
 
 
-@lower("aten::max_pool2d_with_indices", "aten::max_pool3d_with_indices", refuses="bc")
+@lower(
+    "aten::max_pool2d_with_indices",
+    "aten::max_pool3d_with_indices",
+    refuses="bc",
+    channels_last=True,
+)
 def max_pool_with_indices(
     self: jax.Array,
     kernel_size: list[int],
@@ -278,6 +283,7 @@ def scatter_to_positions(
     "aten::max_pool2d_with_indices_backward",
     "aten::max_pool3d_with_indices_backward",
     refuses="biuc",
+    channels_last=True,
 )
 def max_pool_with_indices_backward(
     grad_output: jax.Array,
@@ -346,7 +352,7 @@ def window_sum(x: jax.Array, window: Window) -> jax.Array:
     return first
 
 
-@lower("aten::avg_pool2d", "aten::avg_pool3d", refuses="biuc")
+@lower("aten::avg_pool2d", "aten::avg_pool3d", refuses="biuc", channels_last=True)
 def avg_pool(
     self: jax.Array,
     kernel_size: list[int],
@@ -365,7 +371,7 @@ def avg_pool(
     return divided(window_sum(opmath(self), window), divisors)
 
 
-@lower("aten::avg_pool2d_backward", "aten::avg_pool3d_backward")
+@lower("aten::avg_pool2d_backward", "aten::avg_pool3d_backward", channels_last=True)
 def avg_pool_backward(
     grad_output: jax.Array,
     self: jax.Array,

@@ -220,9 +220,9 @@ def _register(
         chosen = options(input_size[2:], output_size, rest, unscaled[1])
         return gradient(opmath(grad_output), input_size[2:], *chosen)
 
-    refuses = "biuc" if has_corners else "bic"
-    lower(f"aten::{name}", refuses=refuses, elements="self")(forward)
-    lower(f"aten::{name}_backward", elements="grad_output")(backward)
+    refuses, last = "biuc" if has_corners else "bic", rank == 2
+    lower(f"aten::{name}", refuses=refuses, elements="self", channels_last=last)(forward)
+    lower(f"aten::{name}_backward", elements="grad_output", channels_last=last)(backward)
 
 
 for _rank in (1, 2, 3):

@@ -1,5 +1,6 @@
 #include "torch_xla_lite/csrc/interpreter/interpreter.h"
 
+#include <ATen/core/stack.h>
 #include <c10/core/DefaultDtype.h>
 #include <gtest/gtest.h>
 
@@ -10,7 +11,10 @@
 
 #include "test/csrc/record/recorder_test_base.h"
 #include "torch_xla_lite/csrc/device/block_allocator.h"
+#include "torch_xla_lite/csrc/interpreter/completion.h"
+#include "torch_xla_lite/csrc/interpreter/cpu_call.h"
 #include "torch_xla_lite/csrc/ir/graph.h"
+#include "torch_xla_lite/csrc/ops/op_name.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
 #include "torch_xla_lite/csrc/tensor/tensor_impl.h"
 
@@ -60,6 +64,20 @@ TEST_F(InterpreterTest, ASliceMayStartAnywhere) {
 TEST_F(InterpreterTest, OnlyValuesCountAndNotStrides) {
   ExpectSame(Iota({2, 3}), [](const at::Tensor& x) { return x.t().contiguous().view({6}); });
   ExpectSame(Iota({2, 3}), [](const at::Tensor& x) { return x.t().reshape({3, 2}).mm(x.t().t()); });
+}
+
+TEST_F(InterpreterTest, ChannelsThatAreLastStayLastButNotThoseOfAGradientOfAWeight) {
+  constexpr auto kLast = at::MemoryFormat::ChannelsLast;
+  const std::vector<int64_t> none{0, 0}, two{2, 2};
+  torch::jit::Stack pooled{Upload(Iota({2, 3, 4, 4})), two, two, none, false, true, {}};
+  ops::FindOp("aten::avg_pool2d")->callBoxed(&pooled);
+  const ir::Value value = tensor::XTensorImpl::From(pooled[0].toTensor())->Read();
+  std::vector<at::Tensor> operands{Iota({2, 3, 4, 4}).contiguous(kLast)};
+  const CpuCall& call = CpuCall::Of(value.node->signature());
+  EXPECT_TRUE(call.Run(operands, {}, false).at(0).is_contiguous(kLast));
+  torch::jit::Stack results{{}, operands[0].contiguous(kLast), {}};
+  FindCompletion("convolution_backward")({{}, {}, Iota({2, 3, 4, 4})}, &results);
+  EXPECT_TRUE(results[1].toTensor().is_contiguous());
 }
 
 TEST_F(InterpreterTest, StridesThatAreArgumentsBelongToADenseValue) {

@@ -94,5 +94,10 @@ TEST_F(PlanMakerTest, StepsOnOneMemoryFollowEachOtherAsFarAsTheyMayMove) {
   EXPECT_EQ(order({b, reads_a, a, b, sums}), (Order{0, 3, 1, 2, 4}));
 }
 
+TEST_F(PlanMakerTest, ChannelsMayBeLastInALoop) {
+  const at::Tensor x = Iota({2, 3, 4, 4}).contiguous(at::MemoryFormat::ChannelsLast);
+  EXPECT_NE(KeepKernel("aten::exp", {x}, x.exp()), nullptr);
+}
+
 }  // namespace
 }  // namespace torch_xla_lite::interpreter

@@ -52,10 +52,19 @@ void CompleteCtcLoss(const Stack& arguments, Stack* results) {
   (*results)[1] = all;
 }
 
+// (grad_output, input, weight, ..) -> (gradients of input, weight and bias). An optimizer updates
+// the weight with its gradient, element by element, so both have one layout, as in autograd.
+void CompleteConvolutionBackward(const Stack& arguments, Stack* results) {
+  const at::Tensor gradient = (*results)[1].toTensor();
+  const bool has_layout = !gradient.defined() || !arguments[2].toTensor().is_contiguous();
+  if (!has_layout) (*results)[1] = gradient.contiguous();
+}
+
 }  // namespace
 
 Completion FindCompletion(std::string_view name) {
   static constexpr auto kCompletions = std::to_array<std::pair<std::string_view, Completion>>({
+      {"convolution_backward", CompleteConvolutionBackward},
       {"ctc_loss", CompleteCtcLoss},
       {"embedding_bag", CompleteEmbeddingBag},
   });

@@ -1,7 +1,8 @@
 // Completes results of ATen's CPU kernels that only gradients read.
 //
 // The kernel of an op may leave such a result empty, or give it a size that depends on data, where
-// torch's meta function, and so the graph, has one that does not.
+// torch's meta function, and so the graph, has one that does not. Or it gives it strides that slow
+// what reads it down.
 //
 //   if (const auto complete = FindCompletion(facts.completed_by)) complete(arguments, &results);
 

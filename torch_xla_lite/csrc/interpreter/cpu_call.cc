@@ -167,6 +167,7 @@ CpuCall::CpuCall(const ir::Signature& signature) : signature_(signature) {
   // contiguous tensors only would get views.
   takes_any_strides_ = kernel_ != nullptr || op->hasTag(at::Tag::pointwise) ||
                        IsView(op->schema()) || facts.any_strides;
+  takes_channels_last_ = facts.channels_last;
   if (kernel_ == nullptr && draw_ == nullptr) in_place_ = InPlaceForm(*op);
   is_lowered_ = facts.is_lowered;
   rounds_numbers_ = facts.rounds == "numbers";
@@ -187,7 +188,9 @@ std::vector<Part> CpuCall::KeptParts(std::span<const at::Tensor> operands) const
                         !is_seeded_ && !needs_dense_operand_ && width_ == Width::kOwn &&
                         is_possible();
   if (!is_plain) return {};
-  const auto is_contiguous = [](const at::Tensor& operand) { return operand.is_contiguous(); };
+  const auto is_contiguous = [&](const at::Tensor& operand) {
+    return operand.is_contiguous(FormatOf(operand));
+  };
   if (!takes_any_strides_ && !std::ranges::all_of(operands, is_contiguous)) return {};
   return KeptCall::PartsOf(*call_, operands);
 }
@@ -199,6 +202,10 @@ bool CpuCall::is_view() const {
 bool CpuCall::is_possible() const {
   return call_.has_value() && !has_given_up_ && width_ != Width::kNone &&
          ops::DefaultDtypeOf(signature_.words) == c10::get_default_dtype_as_scalartype();
+}
+
+c10::MemoryFormat CpuCall::FormatOf(const at::Tensor& operand) const {
+  return takes_channels_last_ ? operand.suggest_memory_format() : c10::MemoryFormat::Contiguous;
 }
 
 bool CpuCall::HasKernel(const c10::OperatorHandle& op) const {
@@ -214,7 +221,7 @@ std::vector<at::Tensor> CpuCall::Run(std::span<at::Tensor> operands,
   if (signature_.written) return {Written(operands, scalars, may_overwrite)};
   if (needs_dense_operand_) operands[0] = AtStartOfStorage(operands[0]);
   if (!takes_any_strides_) {
-    for (at::Tensor& operand : operands) operand = operand.contiguous();
+    for (at::Tensor& operand : operands) operand = operand.contiguous(FormatOf(operand));
   }
   std::vector<at::Tensor> results = Results(operands, scalars, may_overwrite);
   if (results.size() != signature_.outputs.size()) throw UnexpectedResults(signature_.op);

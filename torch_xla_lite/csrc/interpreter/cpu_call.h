@@ -73,6 +73,8 @@ class CpuCall final : public ir::Signature::Derived {
                               bool may_overwrite) const;
 
  private:
+  // In which the kernel gets an operand, if it does not take any strides.
+  c10::MemoryFormat FormatOf(const at::Tensor& operand) const;
   bool HasKernel(const c10::OperatorHandle& op) const;
   std::vector<at::Tensor> Results(std::span<const at::Tensor> operands,
                                   std::span<const uint64_t> scalars, bool may_overwrite) const;
@@ -106,6 +108,7 @@ class CpuCall final : public ir::Signature::Derived {
   std::optional<ops::IndexArguments> index_;
   bool needs_dense_operand_ = false;
   bool takes_any_strides_ = false;
+  bool takes_channels_last_ = false;
   bool is_reshape_ = false;
   bool rounds_numbers_ = false;
   bool rounds_operands_ = false;

@@ -1,8 +1,8 @@
 // The order in which the steps of a plan (plan.h) run: what needs a result follows it, while the
 // processor's cache has it.
 //
-// An optimizer updates lists of parameters: one call multiplies all, the next adds to all. Its steps
-// become sequences, one for each parameter, whose intermediate results share a little memory.
+// An optimizer updates lists of parameters: one call multiplies all, the next adds to all. Its
+// steps become sequences, one for each parameter, whose intermediate results share a little memory.
 //
 //   std::vector<uint32_t> order = Schedule(accesses);    // order[0] is the step that runs first
 

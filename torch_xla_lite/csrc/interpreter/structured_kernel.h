@@ -161,8 +161,10 @@ class StructuredKernel final : public KeptKernel, public Op {
 
   void SetOutput(int64_t index, at::IntArrayRef sizes, at::IntArrayRef strides,
                  at::TensorOptions options) {
-    const bool fits = sizes == out_.sizes() && options.dtype() == out_.dtype() &&
-                      (strides.empty() ? out_.is_contiguous() : strides == out_.strides());
+    // A loop on elements writes to any strides.
+    const bool has_strides =
+        strides.empty() ? kHasLoop || out_.is_contiguous() : strides == out_.strides();
+    const bool fits = sizes == out_.sizes() && options.dtype() == out_.dtype() && has_strides;
     if (!fits) throw OtherResult();
     if constexpr (kHasLoop) Op::set_output_raw_strided(index, sizes, strides, options);
   }

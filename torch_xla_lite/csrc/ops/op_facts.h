@@ -42,6 +42,7 @@ struct OpFacts {
   std::string_view draw = {};
   std::string_view padded = {};
   bool any_strides = false;
+  bool channels_last = false;
   bool dense_operand = false;
   bool by_value = true;
   bool writes_statistics = false;

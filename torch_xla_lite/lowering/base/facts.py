@@ -68,6 +68,8 @@ class Facts:
     How the interpreter calls torch's CPU kernel:
       any_strides: the kernel reads any strides as fast as contiguous ones. It knows so of pointwise
         ops and views.
+      channels_last: the kernel is as fast on tensors whose channels are the last dimension in
+        memory, and its results are of this kind, too.
       dense_operand: the result depends on the strides of the first operand, or on its conjugation.
       by_value: the result depends on nothing but values. If not, the op is compiled.
       writes_statistics: the kernel writes to running_mean and running_var, which its schema does
@@ -103,6 +105,7 @@ class Facts:
     draw: str = ""
     padded: str = ""
     any_strides: bool = False
+    channels_last: bool = False
     dense_operand: bool = False
     by_value: bool = True
     writes_statistics: bool = False
