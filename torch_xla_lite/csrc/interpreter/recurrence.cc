@@ -58,13 +58,16 @@ std::pair<Tensor, Tensor> NextState(const Inputs& in, const Tensor& gates, const
                                     const Tensor& c) {
   if (in.cell == "rnn_tanh") return {gates.tanh(), {}};
   if (in.cell == "rnn_relu") return {gates.relu(), {}};
-  const std::vector<Tensor> part = gates.chunk(4, -1);
   if (in.cell == "gru") {
+    const std::vector<Tensor> part = gates.chunk(4, -1);
     const Tensor n = (part[2] + part[0].sigmoid() * part[3]).tanh();
     return {n + part[1].sigmoid() * (h - n), {}};
   }
-  const Tensor new_c = part[1].sigmoid() * c + part[0].sigmoid() * part[2].tanh();
-  return {part[3].sigmoid() * new_c.tanh(), new_c};
+  // One call for three of the four parts: it costs more than the numbers that nothing needs.
+  const std::vector<Tensor> part = gates.sigmoid().chunk(4, -1);
+  const Tensor candidate = gates.chunk(4, -1)[2].tanh();
+  const Tensor new_c = (part[1] * c).addcmul_(part[0], candidate);
+  return {new_c.tanh().mul_(part[3]), new_c};
 }
 
 // The state before each step, from the first one and those after each step.
@@ -131,10 +134,16 @@ std::vector<int64_t> Order(int64_t steps, bool reverse) {
 
 void Recurrence(Stack* stack) {
   const Inputs in(*stack);
+  // The products are added where the gates stay, but those that are rounded to 16 bits.
+  const bool adds = in.cell != "gru" && !c10::isReducedFloatingType(in.x.scalar_type());
+  const Tensor weight = in.w_hh.t();
+  const Tensor all = !adds ? Tensor() : in.b_hh.defined() ? in.x + in.b_hh : in.x.clone();
   Tensor h = in.h, c = in.c;
   std::vector<Tensor> hs(in.x.size(0)), cs(in.x.size(0)), all_gates(in.x.size(0));
   for (const int64_t step : Order(in.x.size(0), in.reverse)) {
-    const Tensor gates = GatesOf(in, Wide(in.x[step]), Wide(at::linear(h, in.w_hh, in.b_hh)));
+    const Tensor gates = adds
+                             ? all[step].addmm_(h, weight)
+                             : GatesOf(in, Wide(in.x[step]), Wide(at::linear(h, in.w_hh, in.b_hh)));
     auto [new_h, new_c] = NextState(in, gates, Wide(h), Wide(c));
     if (in.w_hr.defined()) new_h = at::linear(new_h, Wide(in.w_hr));
     const auto keep_ended = [&](const Tensor& next, const Tensor& before) {
@@ -145,7 +154,8 @@ void Recurrence(Stack* stack) {
     if (c.defined()) cs[step] = c = keep_ended(new_c, c);
     all_gates[step] = gates;
   }
-  *stack = {at::stack(hs), c.defined() ? at::stack(cs) : Tensor(), at::stack(all_gates)};
+  *stack = {at::stack(hs), c.defined() ? at::stack(cs) : Tensor(),
+            adds ? all : at::stack(all_gates)};
 }
 
 void RecurrenceBackward(Stack* stack) {
@@ -159,10 +169,11 @@ void RecurrenceBackward(Stack* stack) {
 
   Tensor grad_h = grad_hs.new_zeros(in.h.sizes());
   Tensor grad_c = c.defined() ? grad_hs.new_zeros(in.c.sizes()) : Tensor();
-  std::vector<Tensor> grad_gates(gates.size(0)), projected_grads(gates.size(0));
+  std::vector<Tensor> projected_grads(gates.size(0));
+  const std::vector<Tensor> grads = grad_hs.unbind(), grad_gates = of.gates.unbind();
   for (const int64_t step : Order(gates.size(0), !in.reverse)) {
-    grad_h = grad_h + grad_hs[step];
-    if (grad_cs.defined()) grad_c = grad_c + grad_cs[step];
+    grad_h.add_(grads[step]);
+    if (grad_cs.defined()) grad_c.add_(grad_cs[step]);
     Tensor kept_h, kept_c;  // where the sequence has ended
     if (in.valid.defined()) {
       const auto split = [&](Tensor* grad, Tensor* kept) {
@@ -175,20 +186,22 @@ void RecurrenceBackward(Stack* stack) {
     }
     projected_grads[step] = grad_h;
     if (w_hr.defined()) grad_h = grad_h.mm(w_hr);
+    // The derivatives become gradients where they are.
+    const Tensor parts = grad_gates[step].view({grad_h.size(0), -1, grad_h.size(1)});
     if (c.defined()) {
-      const Tensor dc = grad_c + grad_h * of.c_by_h[step];
-      grad_gates[step] = at::cat({dc, dc, dc, grad_h}, -1) * of.gates[step];
-      grad_c = dc * of.c[step];
+      grad_c.addcmul_(grad_h, of.c_by_h[step]);
+      parts.narrow(1, 0, 3).mul_(grad_c.unsqueeze(1));
+      parts.select(1, 3).mul_(grad_h);
+      grad_c = grad_c * of.c[step];
     } else {
-      const int64_t parts = of.gates.size(-1) / grad_h.size(-1);
-      grad_gates[step] = grad_h.repeat({1, parts}) * of.gates[step];
+      parts.mul_(grad_h.unsqueeze(1));
     }
     const Tensor by_gates = SplitGates(in, grad_gates[step]).second.mm(w_hh);
     grad_h = of.h.defined() ? grad_h * of.h[step] + by_gates : by_gates;
     if (kept_h.defined()) grad_h = grad_h + kept_h;
     if (kept_c.defined()) grad_c = grad_c + kept_c;
   }
-  const auto [grad_x, grad_hidden] = SplitGates(in, at::stack(grad_gates));
+  const auto [grad_x, grad_hidden] = SplitGates(in, of.gates);
   Tensor grad_b, grad_w_hr;
   if (in.b_hh.defined()) grad_b = grad_hidden.sum({0, 1});
   if (w_hr.defined()) {
