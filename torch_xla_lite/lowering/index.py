@@ -297,7 +297,7 @@ def _coordinates(index: jax.Array, dim: int) -> tuple[jax.Array, ...]:
     return tuple(counters)
 
 
-@lower("aten::gather", shares="self=nothing index=same")
+@lower("aten::gather", shares="self=nothing index=same", any_strides=True)
 def gather(self: jax.Array, dim: int, index: jax.Array, *, sparse_grad: bool = False) -> jax.Array:
     if index.size == 0:
         return lax.full(index.shape, 0, self.dtype)
@@ -339,18 +339,18 @@ def _updated(x: jax.Array, dim: int, index: jax.Array, src: jax.Array, update) -
     return jnp.moveaxis(row(*rows), -1, dim)
 
 
-@lower("aten::scatter.src", shares="self=same src=nothing")
+@lower("aten::scatter.src", shares="self=same src=nothing", any_strides=True)
 def scatter_src(self: jax.Array, dim: int, index: jax.Array, src: jax.Array) -> jax.Array:
     src = convert(src, self.dtype)
     return _scatter(self, dim, index, src, lambda place, s: place.set(s, mode="promise_in_bounds"))
 
 
-@lower("aten::scatter.value", shares="self=same src=nothing")
+@lower("aten::scatter.value", shares="self=same src=nothing", any_strides=True)
 def scatter_value(self: jax.Array, dim: int, index: jax.Array, value: Operand) -> jax.Array:
     return scatter_src(self, dim, index, full(index.shape, value, self.dtype))
 
 
-@lower("aten::scatter_add", shares="self=same src=nothing")
+@lower("aten::scatter_add", shares="self=same src=nothing", any_strides=True)
 def scatter_add(self: jax.Array, dim: int, index: jax.Array, src: jax.Array) -> jax.Array:
     if self.dtype == np.bool_:
         return _scatter(self, dim, index, src, lambda place, s: place.max(s))
@@ -358,7 +358,7 @@ def scatter_add(self: jax.Array, dim: int, index: jax.Array, src: jax.Array) -> 
     return _scatter(self, dim, index, src, lambda place, s: place.add(s, mode="promise_in_bounds"))
 
 
-@lower("aten::scatter.reduce", shares="self=same src=nothing")
+@lower("aten::scatter.reduce", shares="self=same src=nothing", any_strides=True)
 def scatter_reduce_legacy(
     self: jax.Array, dim: int, index: jax.Array, src: jax.Array, *, reduce: str
 ) -> jax.Array:
@@ -367,7 +367,7 @@ def scatter_reduce_legacy(
     return _scatter(self, dim, index, src, lambda place, s: place.multiply(s))
 
 
-@lower("aten::scatter.value_reduce", shares="self=same src=nothing")
+@lower("aten::scatter.value_reduce", shares="self=same src=nothing", any_strides=True)
 def scatter_value_reduce(
     self: jax.Array, dim: int, index: jax.Array, value: Operand, *, reduce: str
 ) -> jax.Array:
@@ -375,7 +375,7 @@ def scatter_value_reduce(
     return scatter_reduce_legacy(self, dim, index, src, reduce=reduce)
 
 
-@lower("aten::scatter_reduce.two", shares="self=same src=nothing")
+@lower("aten::scatter_reduce.two", shares="self=same src=nothing", any_strides=True)
 def scatter_reduce(
     self: jax.Array,
     dim: int,
