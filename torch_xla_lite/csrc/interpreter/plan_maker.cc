@@ -86,6 +86,9 @@ class PlanMaker {
   // The last step that may raise an error.
   uint32_t last_failing() const { return last_failing_found_; }
 
+  // Whether a result could have been in the memory of a leaf, but for the steps that may fail.
+  bool fits_in_leaf() const { return fits_in_leaf_; }
+
  private:
   const Trace::Value& ValueAt(ir::Position position) const {
     return steps_[position.step].results[position.output];
@@ -207,18 +210,20 @@ class PlanMaker {
   // The memory of an operand in which a part of a call may have its result instead: nothing needs
   // the operand later, and each element of the result needs of that memory what is in its own
   // place.
-  uint32_t DeadOperand(uint32_t node, const Part& part, const Trace::Value& result) const {
+  uint32_t DeadOperand(uint32_t node, const Part& part, const Trace::Value& result) {
     if (!IsPointwise(part.op) || IsOperand(result.memory, node)) return kNone;
     for (const ir::Position operand : graph_.steps[node].operands) {
       const Trace::Value& value = ValueAt(operand);
       if (value.memory == kNone || last_use_[value.memory] != node) continue;
       const Memory& memory = memories_[value.memory];
       const bool is_leaf = memory.kind == Kind::kLeaf;
-      if (is_leaf && (!is_donated_[value.memory] || node <= last_failing_)) continue;
+      if (is_leaf && !is_donated_[value.memory]) continue;
       const bool is_same = value.dtype == result.dtype && value.sizes == result.sizes &&
                            value.strides == result.strides && memory.bytes() > 0;
       if (!is_same || !IsDense(memory.Tensor(value), memory)) continue;
-      if (NeedsOnlyOwnPlaces(node, part, value)) return value.memory;
+      if (!NeedsOnlyOwnPlaces(node, part, value)) continue;
+      if (!is_leaf || node > last_failing_) return value.memory;
+      fits_in_leaf_ = true;
     }
     return kNone;
   }
@@ -358,6 +363,7 @@ class PlanMaker {
   std::vector<Access> accesses_;  // Of each step of the plan.
   const uint32_t last_failing_;
   uint32_t last_failing_found_ = 0;
+  bool fits_in_leaf_ = false;
   // Of each step, its results.
   std::vector<std::vector<at::Tensor>> tensors_;
   std::vector<uint32_t> leaves_;  // Their memories.
@@ -372,8 +378,8 @@ std::unique_ptr<Plan> MakePlan(const ir::Description& graph, const Trace& trace,
   constexpr uint32_t kNever = std::numeric_limits<uint32_t>::max();
   PlanMaker maker(graph, trace, /*last_failing=*/kNever);
   std::unique_ptr<Plan> plan = maker.Make(keeps);
-  const bool may_write = std::ranges::any_of(graph.steps, &ir::Step::donated);
-  return may_write ? PlanMaker(graph, trace, maker.last_failing()).Make(keeps) : std::move(plan);
+  return maker.fits_in_leaf() ? PlanMaker(graph, trace, maker.last_failing()).Make(keeps)
+                              : std::move(plan);
 }
 
 }  // namespace torch_xla_lite::interpreter
