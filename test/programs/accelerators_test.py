@@ -17,7 +17,6 @@ from test.programs import (
     dcgan,
     detection,
     evaluation,
-    generation,
     lengths,
     padded,
     rates,
@@ -33,7 +32,6 @@ from torch_xla_lite.lowering.base import target
 static = partial(texts.run, cache_implementation="static")
 # Program -> its steps, and how many graphs it may compile.
 PROGRAMS: dict[str, tuple[Callable, int, int]] = {
-    "generation": (generation.run, 64, 5),
     "transformers": (static, 64, 5),
     "transformers, sampling": (partial(static, do_sample=True), 64, 5),
     "transformers, streaming": (partial(static, streams=True), 64, 5),

@@ -2,7 +2,8 @@
 
 import pytest
 
-from test.programs import generation, padded
+from test.models import libraries
+from test.programs import padded, texts
 from test.python import tiers
 from torch_xla_lite import debug
 
@@ -15,11 +16,13 @@ def _runs_as_by_default():
         yield
 
 
-@pytest.mark.parametrize("static", [True, False])
-def test_a_text_is_that_of_the_cpu(static: bool):
-    assert generation.run("jax", 24, static=static) == generation.run("cpu", 24, static=static)
+@pytest.mark.parametrize("cache", ["static", "dynamic"])
+def test_a_text_is_that_of_the_cpu(cache: str):
+    libraries.require("transformers")
+    text, expected = (texts.run(on, 24, cache_implementation=cache) for on in ("jax", "cpu"))
+    assert text == expected
     assert debug.metrics()["compiles"] == 0
-    if static:
+    if cache == "static":
         # The first four graphs are whole, and the fifth meets what stays for the first time.
         assert debug.metrics()["planned"] >= 24 - 4 - 2
 
