@@ -61,9 +61,13 @@ ir::Ref<ir::Buffer> BufferOf(Data data) {
 }  // namespace
 
 std::optional<std::vector<ir::Ref<ir::Buffer>>> MemoryExecutor::Interpret(
-    const ir::Graph& graph, ExecutableCache& /*cache*/, ir::Ref<Plan>* /*plan*/) {
+    const ir::Graph& graph, ExecutableCache& /*cache*/, ir::Ref<Plan>* plan) {
   const ExclusiveUse use(&is_busy_);
   if (!interprets) return std::nullopt;
+  if (plan != nullptr && !*plan) {
+    *plan = ir::MakeRef<Plan>();
+    ++num_plans;
+  }
   std::vector<ir::Ref<ir::Buffer>> buffers;
   const auto leaves = ir::toy::DataOf(graph.leaves);
   for (Data& data : ir::toy::Interpret(graph.description(), leaves, graph.scalars)) {

@@ -47,6 +47,7 @@ class MemoryExecutor final : public Executor {
   // Whether what was started in the background is done.
   bool is_background_done = false;
   int num_donated = 0;
+  int num_plans = 0;  // Made.
   int num_started = 0;
   int num_cancelled = 0;
 

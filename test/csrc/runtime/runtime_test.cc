@@ -360,6 +360,23 @@ TEST_F(RuntimeTest, AReferenceToAnOldValueCompilesNothing) {
   EXPECT_EQ(Read(output), Data{25});
 }
 
+TEST_F(RuntimeTest, ALoopOverMoreGraphsThanHavePlansKeepsMostPlans) {
+  runtime.set_compile_when(CompileWhen::kRepeated);
+  runtime.costs().Set({{CostModel::kOther, {.call = 1, .compilation = 1e9}}}, {});
+  const auto run = [&](size_t first, size_t last) {
+    for (size_t size = first; size < last; ++size) {
+      LiveValue place;
+      Set(place, Call("plus", {Leaf(Data(size, 1))}, {1}));
+      runtime.Sync();
+    }
+  };
+  for (int round = 0; round < 3; ++round) run(1, 1100);
+  EXPECT_EQ(executor.num_plans, 1024);
+  // What is not used any more makes place.
+  for (int round = 0; round < 3; ++round) run(2000, 2010);
+  EXPECT_EQ(executor.num_plans, 1024 + 10);
+}
+
 TEST_F(RuntimeTest, AStateThatBeginsWithZerosHasOneGraph) {
   const Value parameter = Leaf({7, 8});
   LiveValue state;

@@ -107,7 +107,7 @@ struct GraphInterpreter::KeptPlan final : runtime::Plan {
 std::optional<std::vector<ir::Ref<ir::Buffer>>> GraphInterpreter::Run(
     const ir::Graph& graph, runtime::ExecutableCache& cache, ir::Ref<runtime::Plan>* plan) {
   const Untraced python;
-  auto* const kept = static_cast<KeptPlan*>(plan->get());
+  auto* const kept = plan == nullptr ? nullptr : static_cast<KeptPlan*>(plan->get());
   const bool has_plan = kept != nullptr && kept->plan != nullptr;
   // What each device has in full may be interpreted; parts are not gathered here.
   for (size_t i = 0; i < graph.leaves.size(); ++i) {
@@ -120,7 +120,7 @@ std::optional<std::vector<ir::Ref<ir::Buffer>>> GraphInterpreter::Run(
   std::optional<std::vector<at::Tensor>> roots;
   if (has_plan) roots = RunPlan(*kept, graph);
   if (!roots) {
-    const bool comes_back = kept == nullptr && graphs_.Has(graph.structure());
+    const bool comes_back = plan != nullptr && kept == nullptr && graphs_.Has(graph.structure());
     interpreter::Trace trace;
     roots = RunCalls(graph, comes_back ? &trace : nullptr);
     if (!roots) return std::nullopt;

@@ -46,7 +46,8 @@ void ExecutableCache::Insert(ir::KeptKey key, ir::Ref<Executable> executable) {
   while (entries_.size() > capacity_ || (words_ > most_words_ && size() > 1)) DropOldest();
   // A check costs up to 30 ms. Graphs of 4, 150 and 1,040 ops took 12, 102 and 1,328 mappings; an
   // op has two words in the key, or more.
-  if (unchecked_words_ < kCheckMappingsAfter) return;
+  const bool has_mappings = most_words_ == std::numeric_limits<size_t>::max();
+  if (!has_mappings || unchecked_words_ < kCheckMappingsAfter) return;
   unchecked_words_ = 0;
   if (MappingsAreScarce()) DropOlderHalf();
 }

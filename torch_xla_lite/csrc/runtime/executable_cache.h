@@ -1,5 +1,5 @@
-// An LRU cache of executables, by the exact key of their graph. It also becomes smaller when the
-// process runs out of memory mappings (mappings.h).
+// An LRU cache of executables, by the exact key of their graph. One of programs also becomes
+// smaller when the process runs out of memory mappings (mappings.h).
 //
 //   ExecutableCache cache(1024);
 //   ir::Ref<Executable> hit = cache.Find(graph.key);
@@ -28,7 +28,7 @@ namespace torch_xla_lite::runtime {
 
 class ExecutableCache {
  public:
-  // most_words: of all keys together.
+  // most_words: of all keys together. Where that is given, nothing has mappings.
   explicit ExecutableCache(size_t capacity, size_t most_words = std::numeric_limits<size_t>::max())
       : capacity_(capacity), most_words_(most_words) {}
 
@@ -37,6 +37,10 @@ class ExecutableCache {
   // may keep a reference to an old state in one step, and drop it in the next.
   ir::Ref<Executable> FindAdaptable(ir::Graph* graph);
   void Insert(ir::KeptKey key, ir::Ref<Executable> executable);
+  // Whether what has a key of so many words would take the place of something else.
+  bool IsFull(size_t words) const { return size() == capacity_ || words_ + words > most_words_; }
+  // The least recently used one, of at least one.
+  Executable& oldest() const { return *entries_.back().executable; }
   // Drops the least recently used half, rounded down.
   void DropOlderHalf();
   void Clear();

@@ -11,6 +11,7 @@ struct GraphRunner::Known final : Executable {
 
   const uint64_t structure;
   ir::Ref<Plan> plan;
+  uint64_t last_run = 0;    // The number of a decision (tiering.h).
   uint64_t insertions = 0;  // Of the cache, when it had no executable for the graph.
 };
 
@@ -49,13 +50,28 @@ std::optional<std::vector<ir::Ref<ir::Buffer>>> GraphRunner::Interpret(const ir:
                                                                        Executor& executor,
                                                                        Known* known) {
   ir::Ref<Plan> first;
-  auto results = executor.Interpret(graph, cache_, known == nullptr ? &first : &known->plan);
+  const bool may_be_kept = known != nullptr || MayBeKept(graph);
+  auto results = executor.Interpret(graph, cache_,
+                                    known != nullptr ? &known->plan
+                                    : may_be_kept    ? &first
+                                                     : nullptr);
   if (!results) return std::nullopt;
   ++counters_.interpretations;
   if (first) {
-    known_.Insert(ir::KeptKey(graph.key), ir::MakeRef<Known>(graph.structure(), std::move(first)));
+    auto kept = ir::MakeRef<Known>(graph.structure(), std::move(first));
+    kept->last_run = tiering_.last();
+    known_.Insert(ir::KeptKey(graph.key), std::move(kept));
+  } else if (known != nullptr) {
+    known->last_run = tiering_.last();
   }
   return results;
+}
+
+// A loop over more graphs than are kept would find none of them, and make each plan in vain: a
+// graph takes the place of one that did not run since its own last run.
+bool GraphRunner::MayBeKept(const ir::Graph& graph) const {
+  if (known_.size() == 0 || !known_.IsFull(graph.key.size())) return true;
+  return static_cast<const Known&>(known_.oldest()).last_run < tiering_.previous();
 }
 
 // The cache has none with the same key.

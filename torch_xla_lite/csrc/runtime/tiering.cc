@@ -20,6 +20,7 @@ Tiering::Decision Tiering::Decide(const ir::Graph& graph, const ExtraOf& extra) 
     runs = runs_.Insert(structure, ir::MakeRef<Runs>(costs, is_cheaper_whole,
                                                      past == past_.end() ? Past() : past->second));
   }
+  previous_ = std::exchange(runs->last, ++last_);
   const Costs& costs = runs->costs;
   const bool pays = runs->pays();
   const bool is_compiled_now = std::isinf(costs.interpretation) || runs->is_cheaper_whole;

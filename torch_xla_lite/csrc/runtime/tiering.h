@@ -56,6 +56,10 @@ class Tiering {
   // Counts one more run, unless it is compiled. It stays so if it cannot be compiled.
   // extra: is asked once for each graph.
   Decision Decide(const ir::Graph& graph, const ExtraOf& extra);
+  // Of the graph of the last decision: the number of the one before that was about it, or 0.
+  uint64_t previous() const { return previous_; }
+  // The number of the last decision.
+  uint64_t last() const { return last_; }
   // What its decisions have cost, by the model.
   double interpreted() const { return interpreted_; }
   double compiled() const { return compiled_; }
@@ -92,6 +96,7 @@ class Tiering {
     const bool is_cheaper_whole;  // To compile, than its single calls.
     const Past past;
     double spent;
+    uint64_t last = 0;  // The number of a decision.
     bool was_sought = false;
   };
 
@@ -103,6 +108,8 @@ class Tiering {
   // nothing else.
   ir::RecentTable<Runs> runs_{kMost};
   std::unordered_map<uint64_t, Past> past_;
+  uint64_t last_ = 0;
+  uint64_t previous_ = 0;
   double interpreted_ = 0;
   double compiled_ = 0;
 };
