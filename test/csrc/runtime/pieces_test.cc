@@ -89,6 +89,17 @@ TEST_F(PiecesTest, WhatCostsLittleIsNotDivided) {
   EXPECT_EQ(executions(), 17u);
 }
 
+TEST_F(PiecesTest, ASmallPartOfAGraphIsNotDivided) {
+  LiveValue text;
+  Set(text, Leaf({1, 2, 3}));
+  for (size_t size = 3; size < 20; ++size) {
+    Append(text, size);
+    for (int i = 0; i < 40; ++i) Set(text, Call("plus", {Get(text)}, {1}));
+    runtime.Sync();
+  }
+  EXPECT_EQ(executions(), 17u);
+}
+
 TEST_F(PiecesTest, GraphsThatComeBackAreNotDivided) {
   LiveValue place;
   for (int round = 0; round < 20; ++round) {

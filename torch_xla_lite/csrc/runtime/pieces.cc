@@ -1,6 +1,7 @@
 #include "torch_xla_lite/csrc/runtime/pieces.h"
 
 #include <algorithm>
+#include <numeric>
 #include <unordered_map>
 #include <utility>
 
@@ -127,24 +128,23 @@ void Pieces::Clear() {
 
 std::vector<uint8_t> Pieces::Divided(const ir::Graph& of) {
   const ir::Description& graph = of.description();
-  const auto cost = [&](const PieceOfStep& pieces) {
-    double sum = 0;
-    for (size_t i = 0; i < pieces.size(); ++i) {
-      if (pieces[i] == kStays && graph.steps[i].kind != ir::StepKind::kLeaf)
-        sum += model_.InterpretationOf(graph, graph.steps[i]);
-    }
-    return sum;
-  };
   std::vector<bool> varies(graph.steps.size());
+  std::vector<double> costs(graph.steps.size());
   for (size_t i = 0; i < varies.size(); ++i) {
-    const ir::Signature* const call = graph.steps[i].signature;
-    varies[i] = call != nullptr && Varies(*call);
+    const ir::Step& step = graph.steps[i];
+    if (step.kind == ir::StepKind::kLeaf) continue;
+    varies[i] = Varies(*step.signature);
+    costs[i] = model_.InterpretationOf(graph, step);
   }
   PieceOfStep best;
-  double cost_of_best = kLeastCost;
+  double cost_of_best =
+      std::max(kLeastCost, kLeastPart * std::accumulate(costs.begin(), costs.end(), 0.0));
   for (const auto& divide : {Early, Late, Last}) {
     PieceOfStep pieces = divide(graph, varies);
-    const double found = cost(pieces);
+    double found = 0;
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      if (pieces[i] == kStays) found += costs[i];
+    }
     if (found < cost_of_best) continue;
     cost_of_best = found;
     best = std::move(pieces);

@@ -43,7 +43,8 @@ class Pieces {
   static constexpr uint8_t kStays = 1;
   static constexpr uint8_t kAfter = 2;
   static constexpr uint8_t kLeaf = 3;
-  static constexpr uint8_t kWhereNeeded = 4;  // Computed in each piece that needs it.
+  // Computed in each piece that needs it: small calls on leaves and roots.
+  static constexpr uint8_t kWhereNeeded = 4;
 
   explicit Pieces(const CostModel* model) : model_(*model) {}
 
@@ -72,6 +73,7 @@ class Pieces {
 
   // Two more pieces take some 30 us.
   static constexpr double kLeastCost = 200;
+  static constexpr double kLeastPart = 0.25;  // Of what the graph costs.
   static constexpr uint32_t kGraphsBefore = 1;
   static constexpr size_t kMost = 1024;
 
