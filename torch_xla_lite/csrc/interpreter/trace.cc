@@ -56,8 +56,8 @@ void Trace::Add(const at::Tensor& tensor) {
     known_.emplace_back(tensor.storage(), value.memory);
   }
   value.dtype = tensor.scalar_type();
-  value.sizes = tensor.sizes().vec();
-  value.strides = tensor.strides().vec();
+  value.sizes = c10::DimVector(tensor.sizes());
+  value.strides = c10::DimVector(tensor.strides());
   value.offset = tensor.storage_offset();
 }
 

@@ -14,6 +14,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/ScalarType.h>
 #include <c10/core/Storage.h>
+#include <c10/util/DimVector.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -33,8 +34,8 @@ class Trace {
   struct Value {
     uint32_t memory = kUndefined;
     c10::ScalarType dtype = c10::ScalarType::Undefined;
-    std::vector<int64_t> sizes;
-    std::vector<int64_t> strides;
+    c10::DimVector sizes;
+    c10::DimVector strides;
     int64_t offset = 0;  // In elements.
 
     // Whether a tensor is such a value of some memory.
