@@ -1,7 +1,7 @@
 """The compiled module: the part of the bridge that Python uses; see csrc/python/module.cc."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import SupportsFloat, SupportsIndex, SupportsInt
+from typing import Annotated, SupportsFloat, SupportsIndex, SupportsInt
 
 import jax
 import torch
@@ -88,29 +88,13 @@ def pending_sizes() -> list[tuple[str, float, float, float, float]]:
     multiplications) of each."""
 
 def set_costs(
-    ops: Mapping[
-        str,
-        tuple[
-            SupportsFloat | SupportsIndex,
-            SupportsFloat | SupportsIndex,
-            SupportsFloat | SupportsIndex,
-            SupportsFloat | SupportsIndex,
-            SupportsFloat | SupportsIndex,
-        ],
-    ],
-    graph: tuple[
-        SupportsFloat | SupportsIndex,
-        SupportsFloat | SupportsIndex,
-        SupportsFloat | SupportsIndex,
-        SupportsFloat | SupportsIndex,
-        SupportsFloat | SupportsIndex,
-        SupportsFloat | SupportsIndex,
-    ],
+    ops: Mapping[str, Annotated[Sequence[SupportsFloat | SupportsIndex], "FixedSize(9)"]],
+    graph: Annotated[Sequence[SupportsFloat | SupportsIndex], "FixedSize(6)"],
 ) -> None:
     """Sets the model of costs, in microseconds: for each op (call, element of an operand, element
-    of a result, multiplication; compilation of a call), and for each graph (compilation, and for
-    each leaf and root; the least of an execution, and for each leaf and root; loading, and in
-    parts of the compilation)."""
+    of a result, multiplication; the same in a compiled graph; compilation of a call), and for each
+    graph (compilation, and for each leaf and root; an execution, and for each leaf and root;
+    loading, and in parts of the compilation)."""
 
 def interpreted_graphs() -> list[tuple[int | None, str, int, int, float]]:
     """The graphs that were interpreted: (structure, line of the program, ops, runs, seconds of the

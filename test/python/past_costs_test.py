@@ -25,7 +25,7 @@ def account():
     return spent / needed, earlier / needed
 
 while True:
-    (w @ w @ w @ w).sum().item()
+    w.exp().log1p().tanh().sqrt().sum().item()
     spent, earlier = account()
     programs = debug.metrics()["compiles"], debug.metrics()["loads"]
     if spent - earlier >= 0.6 or any(programs):

@@ -13,7 +13,7 @@ from torch_xla_lite.compiler import costs
 
 def per_op(interpretation: float, compilation: float, execution: float = 0) -> dict:
     """The costs of each op, and of an execution; nothing is loaded from disk."""
-    op = [interpretation, 0, 0, 0, compilation]
+    op = [interpretation, *[0] * 7, compilation]
     return {"graph": [0, 0, execution, 0, 1e30, 0], "kinds": {"other": op, "write": op}}
 
 

@@ -2,9 +2,9 @@
 
 costs.json is what scripts/bench/costs.py fits to measurements: the costs of each kind of op, in
 microseconds of one core, and those of a graph. An op is of the kind of the module that has its
-lowering; kind "write" is a write through a view, and "other" is any other op. A kind has its costs
-for each call, element of an operand, element of a result, and multiplication of an interpreted
-call, and for each compiled call.
+lowering; kind "write" is a write through a view, and "other" is any other op. A kind has four costs
+of an interpreted run, four of a run in a compiled graph, each for a call, element of an operand,
+element of a result, and multiplication; and that of compiling a call.
 """
 
 from __future__ import annotations
@@ -40,5 +40,5 @@ def use(costs: dict[str, Any]) -> None:
     ops |= {"other": other, "write": kinds["write"]}
     # Only a compiled program computes what a jax function computes, or has a place on a mesh.
     for op in (jax_programs.OP, placements.CONSTRAIN):
-        ops[op] = [math.inf, 0.0, 0.0, 0.0, other[-1]]
+        ops[op] = [math.inf, *[0.0] * 7, other[-1]]
     _XLAC.set_costs(ops, costs["graph"])

@@ -98,7 +98,7 @@ class Scalars:
             data = self._keys()[self._rows[-2]]
         else:
             data = _keys(jnp.stack([self._at(i, np.dtype(np.uint64)) for i in self._rows[-2:]]))
-        impl = ffi.THREEFRY if target.draws_by_kernels() else None
+        impl = ffi.threefry() if target.draws_by_kernels() else None
         return jax.random.wrap_key_data(lax.squeeze(data, (0,)), impl=impl)
 
     def _next(self, dtype: np.dtype) -> jax.Array:

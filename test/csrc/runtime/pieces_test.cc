@@ -27,7 +27,7 @@ class PiecesTest : public RuntimeTest {
 
   // Those of a call in a piece that stays.
   void SetCosts(double call) {
-    runtime.costs().Set({{CostModel::kOther, {.call = call, .compilation = 1}}}, {.load = 1e9});
+    runtime.costs().Set({{CostModel::kOther, {{.call = call}, {}, 1}}}, {.load = 1e9});
   }
 
   // Like a model that writes a text: reads its end, computes, appends what it has computed.

@@ -119,7 +119,7 @@ TEST_F(RuntimeTest, GraphsThatDoNotComeBackCompileNothing) {
 
 TEST_F(RuntimeTest, AGraphOnDiskIsLoadedWhenThatPays) {
   runtime.set_compile_when(CompileWhen::kRepeated);
-  runtime.costs().Set({{CostModel::kOther, {.call = 1, .compilation = 5}}}, {.load = 2});
+  runtime.costs().Set({{CostModel::kOther, {{.call = 1}, {}, 5}}}, {.load = 2});
   executor.loads = true;
   for (int run = 0; run < 4; ++run) {
     LiveValue place;
@@ -187,7 +187,7 @@ TEST_F(RuntimeTest, NothingWaitsForTheBackground) {
 
 TEST_F(RuntimeTest, WhatCannotBeInterpretedDoesNotWaitForTheBackground) {
   runtime.set_compile_when(CompileWhen::kBackground);
-  runtime.costs().Set({{"plus", {.call = std::numeric_limits<double>::infinity()}}}, {});
+  runtime.costs().Set({{"plus", {{.call = std::numeric_limits<double>::infinity()}}}}, {});
   LiveValue place;
   Set(place, Call("plus", {Leaf({1})}, {1}));
   EXPECT_EQ(Read(place), Data{2});
@@ -362,7 +362,7 @@ TEST_F(RuntimeTest, AReferenceToAnOldValueCompilesNothing) {
 
 TEST_F(RuntimeTest, ALoopOverMoreGraphsThanHavePlansKeepsMostPlans) {
   runtime.set_compile_when(CompileWhen::kRepeated);
-  runtime.costs().Set({{CostModel::kOther, {.call = 1, .compilation = 1e9}}}, {});
+  runtime.costs().Set({{CostModel::kOther, {{.call = 1}, {}, 1e9}}}, {});
   const auto run = [&](size_t first, size_t last) {
     for (size_t size = first; size < last; ++size) {
       LiveValue place;

@@ -31,7 +31,7 @@ class RuntimeTest : public testing::Test {
     runtime.ClearCache();
     runtime.set_compile_when(CompileWhen::kFirst);
     // A graph of one op is compiled when it comes back.
-    runtime.costs().Set({{CostModel::kOther, {.call = 1, .compilation = 1}}}, {.load = 1e9});
+    runtime.costs().Set({{CostModel::kOther, {{.call = 1}, {}, 1}}}, {.load = 1e9});
     runtime.counters().interpretations = 0;
     runtime.counters().compiles = 0;
     runtime.counters().executions = 0;

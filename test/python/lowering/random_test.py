@@ -148,7 +148,7 @@ def test_the_numbers_of_the_kernels_are_those_of_jax(shape, dtype):
         for seed, offset, found in zip(numbers[:-1], numbers[1:], data, strict=True):
             key = jax.random.fold_in(jax.random.key(seed), np.uint32(offset))
             np.testing.assert_array_equal(found, jax.random.key_data(key))
-            ours = jax.random.wrap_key_data(found, impl=ffi.THREEFRY)
+            ours = jax.random.wrap_key_data(found, impl=ffi.threefry())
             bits = jax.jit(lambda key: jax.random.bits(key, shape, dtype))
             np.testing.assert_array_equal(bits(ours), bits(key))
             mask = jax.jit(functools.partial(ffi.keep_mask, threshold=offset, shape=shape))(key)

@@ -7,6 +7,7 @@
 #include <pybind11/stl.h>
 #include <torch/csrc/Exceptions.h>
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -53,20 +54,14 @@ std::string SetCompileWhen(std::string value) {
   return std::exchange(*current, std::move(value));
 }
 
-// std::make_from_tuple makes aggregates only with gcc, and clang from version 16.
-template <typename T, typename... Fields>
-T MakeAggregate(const std::tuple<Fields...>& fields) {
-  return std::apply([](const Fields&... field) { return T{field...}; }, fields);
-}
-
-// ops: (call, operand, result, product, compilation) of each; graph: the fields of GraphCosts.
-void SetCosts(const std::map<std::string, std::tuple<double, double, double, double, double>>& ops,
-              const std::tuple<double, double, double, double, double, double>& graph) {
+// ops: the numbers of OpCosts, in order; g: those of GraphCosts.
+void SetCosts(const std::map<std::string, std::array<double, 9>>& ops,
+              const std::array<double, 6>& g) {
   std::unordered_map<std::string, runtime::OpCosts> costs;
-  for (const auto& [name, numbers] : ops) {
-    costs.emplace(name, MakeAggregate<runtime::OpCosts>(numbers));
+  for (const auto& [name, n] : ops) {
+    costs.emplace(name, runtime::OpCosts{{n[0], n[1], n[2], n[3]}, {n[4], n[5], n[6], n[7]}, n[8]});
   }
-  Runtime::Get().costs().Set(std::move(costs), MakeAggregate<runtime::GraphCosts>(graph));
+  Runtime::Get().costs().Set(std::move(costs), {g[0], g[1], g[2], g[3], g[4], g[5]});
 }
 
 // The pending graph with all that it runs on: steps and roots, as `compile` gets them, the arrays

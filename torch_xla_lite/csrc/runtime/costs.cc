@@ -51,11 +51,6 @@ double Products(const ir::Description& graph, const ir::Step& step) {
   return std::sqrt(squared / Batch(matrices));
 }
 
-double InterpretationOf(const OpCosts& op, const CallSize& size) {
-  return op.call * size.calls + op.operand * size.operands + op.result * size.results +
-         op.product * size.products;
-}
-
 }  // namespace
 
 CallSize SizeOf(const ir::Description& graph, const ir::Step& step) {
@@ -91,17 +86,18 @@ Costs CostModel::Of(const ir::Description& graph) const {
     }
     const CallSize size = SizeOf(graph, step);
     const OpCosts& op = CostsOf(step);
-    costs.interpretation += runtime::InterpretationOf(op, size);
+    costs.interpretation += op.interpretation.Of(size);
+    costs.execution += op.execution.Of(size);
     costs.compilation += op.compilation * size.calls;
   }
   costs.compilation += arguments * graph_.argument_compilation;
   costs.load = graph_.load + costs.compilation * graph_.load_part;
-  costs.execution = graph_.execution + arguments * graph_.argument_execution;
+  costs.execution += graph_.execution + arguments * graph_.argument_execution;
   return costs;
 }
 
 double CostModel::InterpretationOf(const ir::Description& graph, const ir::Step& step) const {
-  return runtime::InterpretationOf(CostsOf(step), SizeOf(graph, step));
+  return CostsOf(step).interpretation.Of(SizeOf(graph, step));
 }
 
 const OpCosts& CostModel::CostsOf(const ir::Step& step) const {

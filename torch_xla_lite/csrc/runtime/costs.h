@@ -2,8 +2,8 @@
 // element and multiplication. No clock is read, so a program decides the same in each run.
 //
 //   CostModel model;
-//   model.Set({{"aten::mm", {.call = 3, .product = 1e-4, .compilation = 9000}}}, {});
-//   model.Of(description).compilation;   // microseconds of one core
+//   model.Set({{"aten::mm", {.interpretation = {.call = 3, .product = 1e-4}}}}, {});
+//   model.Of(description).interpretation;   // microseconds of one core
 //
 // The numbers are fitted to measurements (scripts/bench/costs.py) and come from Python when the
 // package is imported.
@@ -32,21 +32,30 @@ struct CallSize {
 // The size of a step that is a call. A write through a view has the size of what it writes.
 CallSize SizeOf(const ir::Description& graph, const ir::Step& step);
 
-// Of an op, in microseconds: for each call, element and multiplication when it is interpreted, and
-// for each call when it is compiled. A call that costs infinitely much cannot be interpreted.
-struct OpCosts {
+// Of a run of an op, in microseconds: for each call, element and multiplication.
+struct RunCosts {
+  double Of(const CallSize& size) const {
+    return call * size.calls + operand * size.operands + result * size.results +
+           product * size.products;
+  }
+
   double call = 0;
   double operand = 0;
   double result = 0;
   double product = 0;
-  double compilation = 0;
+};
+
+struct OpCosts {
+  RunCosts interpretation = {};  // One that costs infinitely much cannot be interpreted.
+  RunCosts execution = {};       // In a compiled graph.
+  double compilation = 0;        // For each call.
 };
 
 // Of any graph, in microseconds.
 struct GraphCosts {
   double compilation = 0;           // In addition to that of the ops.
   double argument_compilation = 0;  // For each leaf and each root.
-  double execution = 0;             // The fixed part of running a compiled graph.
+  double execution = 0;             // Of running a compiled graph, in addition to its ops.
   double argument_execution = 0;
   double load = 0;       // From disk.
   double load_part = 0;  // In addition, this part of what compiling costs.
@@ -57,7 +66,7 @@ struct Costs {
   double interpretation = 0;  // One run.
   double compilation = 0;
   double load = 0;
-  double execution = 0;  // What one run of the compiled graph takes at least.
+  double execution = 0;  // One run of the compiled graph.
 };
 
 class CostModel {

@@ -21,11 +21,10 @@ are the items of x, where programs that XLA fuses read them from memory of their
 import ctypes
 import functools
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 import jax
 import numpy as np
-from jax.extend.random import define_prng_impl, threefry_prng_impl
 
 from torch_xla_lite.lowering.base import target
 from torch_xla_lite.lowering.base.mesh import elementwise
@@ -128,25 +127,30 @@ def random_keys(numbers: jax.Array) -> jax.Array:
     return jax.ffi.ffi_call(_RANDOM_KEYS, struct)(numbers)
 
 
-def _random_bits(key: jax.Array, bit_width: int, shape: tuple[int, ...]) -> jax.Array:
-    if bit_width not in (32, 64):
-        return threefry_prng_impl.random_bits(key, bit_width, shape)
-    target.refuse_if_portable(_RANDOM_BITS)
-    register()
-    struct = jax.ShapeDtypeStruct(shape, np.dtype(f"uint{bit_width}"))
-    return jax.ffi.ffi_call(_RANDOM_BITS, struct)(key)
+@functools.cache
+def threefry() -> Hashable:
+    """jax's default generator, whose bits the kernel makes: an `impl` of keys."""
+    from jax.extend import random  # Imports 25 modules.
 
+    jax_impl = random.threefry_prng_impl
 
-# jax's default generator, whose bits the kernel makes.
-THREEFRY = define_prng_impl(
-    key_shape=(2,),
-    seed=threefry_prng_impl.seed,
-    split=threefry_prng_impl.split,
-    random_bits=_random_bits,
-    fold_in=threefry_prng_impl.fold_in,
-    name="threefry2x32 of torch_xla_lite",
-    tag="txl",
-)
+    def random_bits(key: jax.Array, bit_width: int, shape: tuple[int, ...]) -> jax.Array:
+        if bit_width not in (32, 64):
+            return jax_impl.random_bits(key, bit_width, shape)
+        target.refuse_if_portable(_RANDOM_BITS)
+        register()
+        struct = jax.ShapeDtypeStruct(shape, np.dtype(f"uint{bit_width}"))
+        return jax.ffi.ffi_call(_RANDOM_BITS, struct)(key)
+
+    return random.define_prng_impl(
+        key_shape=(2,),
+        seed=jax_impl.seed,
+        split=jax_impl.split,
+        random_bits=random_bits,
+        fold_in=jax_impl.fold_in,
+        name="threefry2x32 of torch_xla_lite",
+        tag="txl",
+    )
 
 
 def lower_by_ffi(
