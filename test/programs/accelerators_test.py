@@ -44,7 +44,7 @@ PROGRAMS: dict[str, tuple[Callable, int, int]] = {
     "resume": (resume.run, 12, 0),
     "padded": (padded.run, 24, 6),
     "rates": (rates.run, 40, 2),
-    "detection": (detection.run, 12, 9),
+    "detection": (detection.run, 12, 11),
     "randperm": (lambda on, n: [torch.randperm(i, device=on).sum().item() for i in range(n)], 9, 0),
     "cnn": (cnn.run, 6, 0),
     "dcgan": (dcgan.run, 4, 2),
