@@ -13,7 +13,6 @@ held small.
 from __future__ import annotations
 
 import argparse
-import functools
 import itertools
 import json
 import os
@@ -107,8 +106,8 @@ def samples_of(name: str) -> list[Sample]:
         torch.manual_seed(0)
         run = kind(torch.rand(size, size, device="jax") + 0.5)
         _XLAC.sync()
-        step = functools.partial(map, lambda _, run=run: run(), range(length))
-        samples.append(sample_of(f"{name} {size} {length}", lambda step=step: [*step()]))
+        label = f"{name} {size} {length}"
+        samples.append(sample_of(label, lambda run=run, n=length: [run() for _ in range(n)]))
     return samples
 
 
