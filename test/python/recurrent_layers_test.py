@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.nn.utils import rnn
 
-import torch_xla_lite  # noqa: F401
+import torch_xla_lite
 from bazel.pytest_plugin import mostly_nightly
 from torch_xla_lite import _XLAC, debug
 
@@ -104,6 +104,20 @@ def test_the_graph_does_not_grow_with_the_length(name):
     assert found == ops(4)
     assert found.count("torch_xla_lite::recurrence") == 1
     assert found.count("torch_xla_lite::recurrence_backward") == 1
+
+
+@pytest.mark.parametrize("interpreted", [True], indirect=True)
+def test_a_step_of_an_interpreted_lstm_is_few_calls(interpreted):
+    module = layer("lstm").to("jax")
+
+    def calls(length: int) -> int:
+        output, _ = module(torch.randn(length, 2, 5, device="jax"))
+        output.sum().backward()
+        with torch.profiler.profile() as profile:
+            torch_xla_lite.sync()
+        return sum(event.count for event in profile.key_averages())
+
+    assert calls(40) - calls(4) <= 36 * 27
 
 
 def test_other_lengths_of_the_same_shapes_compile_nothing():

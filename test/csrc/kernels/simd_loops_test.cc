@@ -49,6 +49,23 @@ TEST(ScaledExp, KnowsTheEdges) {
   EXPECT_TRUE(std::isnan(y[5]));
 }
 
+template <typename T>
+T LargestErrorOfTanh(T from, T step) {
+  T largest = 0, c = 0, got, h;
+  for (T x = from; x < 20; x += step) {
+    const T gates[] = {INFINITY, 0, x, 0};  // The new c is tanh(x).
+    LstmStep(1, &c, gates, &h, &got);
+    const long double want = std::tanh(static_cast<long double>(x));
+    largest = std::max(largest, static_cast<T>(std::abs((got - want) / want)));
+  }
+  return largest;
+}
+
+TEST(LstmStep, HasThePrecisionOfTheDtype) {
+  EXPECT_LE(LargestErrorOfTanh<float>(1e-20f, 0.000173f), 1e-6);
+  EXPECT_LE(LargestErrorOfTanh<double>(1e-20, 0.000173), 1e-13);
+}
+
 // Lengths around multiples of the vector length.
 class Lengths : public testing::TestWithParam<int64_t> {};
 INSTANTIATE_TEST_SUITE_P(Of, Lengths, testing::Values(0, 1, 2, 15, 16, 17, 31, 32, 33, 100));

@@ -1,8 +1,10 @@
 #include "torch_xla_lite/csrc/interpreter/recurrence.h"
 
+#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/where.h>
@@ -12,6 +14,7 @@
 #include <vector>
 
 #include "torch_xla_lite/csrc/interpreter/opmath.h"
+#include "torch_xla_lite/csrc/kernels/simd_loops.h"
 
 namespace torch_xla_lite::interpreter {
 namespace {
@@ -19,7 +22,10 @@ namespace {
 using at::Tensor;
 using torch::jit::Stack;
 
-Tensor TensorOf(const c10::IValue& value) { return value.isNone() ? Tensor() : value.toTensor(); }
+// Contiguous, or undefined.
+Tensor TensorOf(const c10::IValue& value) {
+  return value.isNone() || !value.toTensor().defined() ? Tensor() : value.toTensor().contiguous();
+}
 
 Tensor Wide(const Tensor& tensor) { return tensor.defined() ? ToOpmath(tensor) : tensor; }
 
@@ -53,6 +59,23 @@ Tensor GatesOf(const Inputs& in, const Tensor& x, const Tensor& hidden) {
                  -1);
 }
 
+// Calls body(width, pointers ..) for each row of tensors, which are contiguous and of one wide
+// dtype.
+template <typename Body, typename... Tensors>
+void ForRows(const Body& body, const Tensor& first, const Tensors&... others) {
+  constexpr int64_t kGrain = 1 << 11;
+  const auto run = [&]<typename T>(T) {
+    const auto row_of = [](const Tensor& tensor, int64_t row) {
+      return tensor.mutable_data_ptr<T>() + row * tensor.size(-1);
+    };
+    const int64_t width = std::max<int64_t>(first.size(-1), 1);
+    at::parallel_for(0, first.numel() / width, kGrain / width + 1, [&](int64_t i, int64_t end) {
+      for (; i < end; ++i) body(width, row_of(first, i), row_of(others, i)...);
+    });
+  };
+  first.scalar_type() == at::kDouble ? run(double{}) : run(float{});
+}
+
 // The new h and c, of one step or of all.
 std::pair<Tensor, Tensor> NextState(const Inputs& in, const Tensor& gates, const Tensor& h,
                                     const Tensor& c) {
@@ -63,11 +86,9 @@ std::pair<Tensor, Tensor> NextState(const Inputs& in, const Tensor& gates, const
     const Tensor n = (part[2] + part[0].sigmoid() * part[3]).tanh();
     return {n + part[1].sigmoid() * (h - n), {}};
   }
-  // One call for three of the four parts: it costs more than the numbers that nothing needs.
-  const std::vector<Tensor> part = gates.sigmoid().chunk(4, -1);
-  const Tensor candidate = gates.chunk(4, -1)[2].tanh();
-  const Tensor new_c = (part[1] * c).addcmul_(part[0], candidate);
-  return {new_c.tanh().mul_(part[3]), new_c};
+  const Tensor new_h = at::empty_like(c), new_c = at::empty_like(c);
+  ForRows([](auto... x) { kernels::LstmStep(x...); }, c, gates, new_h, new_c);
+  return {new_h, new_c};
 }
 
 // The state before each step, from the first one and those after each step.
@@ -79,36 +100,24 @@ Tensor StatesBefore(const Inputs& in, const Tensor& first, const Tensor& after) 
                          : at::cat({start, after.narrow(0, 0, others)}));
 }
 
-// The gradient of all steps' NextState. It is linear in the gradients of the new state:
-//   of c:      dc = grad_c + grad_h * c_by_h
-//   of gates:  those of an LSTM: [dc, dc, dc, grad_h] * gates; of others: grad_h * gates, repeated
-//   of the state before: h = grad_h * h and c = dc * c
+// The gradients of all steps' NextState, but not of an LSTM's: of the gates, grad_h * gates,
+// repeated; of the state before, grad_h * h.
 struct Derivatives {
-  Tensor gates, h, c, c_by_h;
+  Tensor gates, h;
 };
 
-Derivatives DerivativesOf(const Inputs& in, const Tensor& gates, const Tensor& h, const Tensor& c) {
+Derivatives DerivativesOf(const Inputs& in, const Tensor& gates, const Tensor& h) {
   const auto of_sigmoid = [](const Tensor& y) { return y * (1 - y); };
   const auto of_tanh = [](const Tensor& y) { return 1 - y * y; };
-  if (in.cell == "rnn_tanh") return {of_tanh(gates.tanh()), {}, {}, {}};
-  if (in.cell == "rnn_relu") return {gates.gt(0).to(gates.scalar_type()), {}, {}, {}};
+  if (in.cell == "rnn_tanh") return {of_tanh(gates.tanh()), {}};
+  if (in.cell == "rnn_relu") return {gates.gt(0).to(gates.scalar_type()), {}};
+  if (in.cell == "lstm") return {at::empty_like(gates), {}};
   const std::vector<Tensor> part = gates.chunk(4, -1);
-  if (in.cell == "gru") {
-    const Tensor r = part[0].sigmoid(), z = part[1].sigmoid();
-    const Tensor n = (part[2] + r * part[3]).tanh();
-    const Tensor of_n = (1 - z) * of_tanh(n);
-    return {at::cat({of_n * part[3] * of_sigmoid(r), (h - n) * of_sigmoid(z), of_n, of_n * r}, -1),
-            z,
-            {},
-            {}};
-  }
-  const Tensor i = part[0].sigmoid(), f = part[1].sigmoid(), g = part[2].tanh();
-  const Tensor o = part[3].sigmoid(), squashed = (f * c + i * g).tanh();
-  return {
-      at::cat({g * of_sigmoid(i), c * of_sigmoid(f), i * of_tanh(g), squashed * of_sigmoid(o)}, -1),
-      {},
-      f,
-      o * of_tanh(squashed)};
+  const Tensor r = part[0].sigmoid(), z = part[1].sigmoid();
+  const Tensor n = (part[2] + r * part[3]).tanh();
+  const Tensor of_n = (1 - z) * of_tanh(n);
+  return {at::cat({of_n * part[3] * of_sigmoid(r), (h - n) * of_sigmoid(z), of_n, of_n * r}, -1),
+          z};
 }
 
 // The gradients of the two arguments of GatesOf.
@@ -123,13 +132,6 @@ Tensor GradOfWeight(const Tensor& column, const Tensor& row) {
   return column.flatten(0, 1).t().mm(row.flatten(0, 1));
 }
 
-// The numbers of the steps, in the order in which they depend on each other.
-std::vector<int64_t> Order(int64_t steps, bool reverse) {
-  std::vector<int64_t> order(steps);
-  for (int64_t i = 0; i < steps; ++i) order[i] = reverse ? steps - 1 - i : i;
-  return order;
-}
-
 }  // namespace
 
 void Recurrence(Stack* stack) {
@@ -139,11 +141,12 @@ void Recurrence(Stack* stack) {
   const Tensor weight = in.w_hh.t();
   const Tensor all = !adds ? Tensor() : in.b_hh.defined() ? in.x + in.b_hh : in.x.clone();
   Tensor h = in.h, c = in.c;
-  std::vector<Tensor> hs(in.x.size(0)), cs(in.x.size(0)), all_gates(in.x.size(0));
-  for (const int64_t step : Order(in.x.size(0), in.reverse)) {
-    const Tensor gates = adds
-                             ? all[step].addmm_(h, weight)
-                             : GatesOf(in, Wide(in.x[step]), Wide(at::linear(h, in.w_hh, in.b_hh)));
+  const std::vector<Tensor> x = (adds ? all : in.x).unbind();
+  std::vector<Tensor> hs(x.size()), cs(x.size()), all_gates(x.size());
+  for (size_t i = 0; i < x.size(); ++i) {
+    const size_t step = in.reverse ? x.size() - 1 - i : i;
+    const Tensor gates = adds ? x[step].addmm_(h, weight)
+                              : GatesOf(in, Wide(x[step]), Wide(at::linear(h, in.w_hh, in.b_hh)));
     auto [new_h, new_c] = NextState(in, gates, Wide(h), Wide(c));
     if (in.w_hr.defined()) new_h = at::linear(new_h, Wide(in.w_hr));
     const auto keep_ended = [&](const Tensor& next, const Tensor& before) {
@@ -165,13 +168,15 @@ void RecurrenceBackward(Stack* stack) {
   const Tensor h = StatesBefore(in, in.h, TensorOf((*stack)[2]));
   const Tensor c = StatesBefore(in, in.c, TensorOf((*stack)[3]));
   const Tensor w_hh = Wide(in.w_hh), w_hr = Wide(in.w_hr);
-  const Derivatives of = DerivativesOf(in, gates, h, c);
+  const Derivatives of = DerivativesOf(in, gates, h);
 
   Tensor grad_h = grad_hs.new_zeros(in.h.sizes());
   Tensor grad_c = c.defined() ? grad_hs.new_zeros(in.c.sizes()) : Tensor();
-  std::vector<Tensor> projected_grads(gates.size(0));
-  const std::vector<Tensor> grads = grad_hs.unbind(), grad_gates = of.gates.unbind();
-  for (const int64_t step : Order(gates.size(0), !in.reverse)) {
+  const std::vector<Tensor> grads = grad_hs.unbind(), grad_gates = of.gates.unbind(),
+                            all_gates = gates.unbind();
+  std::vector<Tensor> projected_grads(grads.size());
+  for (size_t i = 0; i < grads.size(); ++i) {
+    const size_t step = in.reverse ? i : grads.size() - 1 - i;
     grad_h.add_(grads[step]);
     if (grad_cs.defined()) grad_c.add_(grad_cs[step]);
     Tensor kept_h, kept_c;  // where the sequence has ended
@@ -186,15 +191,12 @@ void RecurrenceBackward(Stack* stack) {
     }
     projected_grads[step] = grad_h;
     if (w_hr.defined()) grad_h = grad_h.mm(w_hr);
-    // The derivatives become gradients where they are.
-    const Tensor parts = grad_gates[step].view({grad_h.size(0), -1, grad_h.size(1)});
     if (c.defined()) {
-      grad_c.addcmul_(grad_h, of.c_by_h[step]);
-      parts.narrow(1, 0, 3).mul_(grad_c.unsqueeze(1));
-      parts.select(1, 3).mul_(grad_h);
-      grad_c = grad_c * of.c[step];
+      ForRows([](auto... x) { kernels::LstmStepGradient(x...); }, c[step], all_gates[step], grad_h,
+              grad_c, grad_gates[step]);
     } else {
-      parts.mul_(grad_h.unsqueeze(1));
+      // The derivatives become gradients where they are.
+      grad_gates[step].view({grad_h.size(0), -1, grad_h.size(1)}).mul_(grad_h.unsqueeze(1));
     }
     const Tensor by_gates = SplitGates(in, grad_gates[step]).second.mm(w_hh);
     grad_h = of.h.defined() ? grad_h * of.h[step] + by_gates : by_gates;

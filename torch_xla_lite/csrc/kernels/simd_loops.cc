@@ -114,6 +114,20 @@ inline T Exp(T x) {
   return x < F::kSmallest ? T{0} : result;
 }
 
+template <typename T>
+inline T Sigmoid(T x) {
+  return 1 / (1 + Exp(-x));
+}
+
+// Close to 0 the quotient has lost its digits, and the series has them.
+template <typename T>
+inline T Tanh(T x) {
+  constexpr T kSmall = sizeof(T) == sizeof(float) ? 1e-2 : 1e-5;
+  const T square = x * x;
+  const T series = x - x * square * (T{1} / 3 - square * (T{2} / 15));
+  return square < kSmall ? series : 1 - 2 / (1 + Exp(2 * x));
+}
+
 // The remainder at the end of a range is copied to a full vector, so that it becomes vector code,
 // too: a row of ten classes consists of nothing else.
 constexpr int64_t kLanes = 16;
@@ -136,32 +150,38 @@ inline T LargestOf(const T* x, int64_t n, T top) {
 }
 
 template <typename T>
-inline T MaxOf(const T* x, int64_t n) {
-  constexpr T kNothing = -std::numeric_limits<T>::infinity();
-  const int64_t whole = n - n % kLanes;
-  const T top = LargestOf(x, whole, kNothing);
-  if (whole == n) return top;
-  return LargestOf(Tail<T>(x + whole, n - whole, kNothing).values, kLanes, top);
-}
-
-template <typename T>
 inline T SumOfExp(const T* x, int64_t n, T shift, T sum) {
 #pragma omp simd reduction(+ : sum)
   for (int64_t i = 0; i < n; ++i) sum += Exp(x[i] - shift);
   return sum;
 }
 
+}  // namespace
+
 template <typename T>
-inline T ExpSumOf(const T* x, int64_t n, T shift) {
+LITE_CLONES T Max(const T* x, int64_t n) {
+  constexpr T kNothing = -std::numeric_limits<T>::infinity();
+  const int64_t whole = n - n % kLanes;
+  const T top = LargestOf(x, whole, kNothing);
+  if (whole == n) return top;
+  return LargestOf(Tail<T>(x + whole, n - whole, kNothing).values, kLanes, top);
+}
+template float Max(const float*, int64_t);
+template double Max(const double*, int64_t);
+
+template <typename T>
+LITE_CLONES T ExpSum(const T* x, int64_t n, T shift) {
   const int64_t whole = n - n % kLanes;
   const T sum = SumOfExp(x, whole, shift, T{0});
   if (whole == n) return sum;
   const Tail<T> tail(x + whole, n - whole, -std::numeric_limits<T>::infinity());
   return SumOfExp(tail.values, kLanes, shift, sum);
 }
+template float ExpSum(const float*, int64_t, float);
+template double ExpSum(const double*, int64_t, double);
 
 template <typename T>
-inline void ScaledExpOf(const T* x, int64_t n, T shift, T scale, T* out) {
+LITE_CLONES void ScaledExp(const T* x, int64_t n, T shift, T scale, T* out) {
   const int64_t whole = n - n % kLanes;
 #pragma omp simd
   for (int64_t i = 0; i < whole; ++i) out[i] = scale * Exp(x[i] - shift);
@@ -171,23 +191,41 @@ inline void ScaledExpOf(const T* x, int64_t n, T shift, T scale, T* out) {
   for (int64_t i = 0; i < kLanes; ++i) tail.values[i] = scale * Exp(tail.values[i] - shift);
   for (int64_t i = whole; i < n; ++i) out[i] = tail.values[i - whole];
 }
+template void ScaledExp(const float*, int64_t, float, float, float*);
+template void ScaledExp(const double*, int64_t, double, double, double*);
 
-}  // namespace
-
-LITE_CLONES float Max(const float* x, int64_t n) { return MaxOf(x, n); }
-LITE_CLONES double Max(const double* x, int64_t n) { return MaxOf(x, n); }
-
-LITE_CLONES float ExpSum(const float* x, int64_t n, float shift) { return ExpSumOf(x, n, shift); }
-LITE_CLONES double ExpSum(const double* x, int64_t n, double shift) {
-  return ExpSumOf(x, n, shift);
+template <typename T>
+LITE_CLONES void LstmStep(int64_t n, const T* c, const T* gates, T* new_h, T* new_c) {
+#pragma omp simd
+  for (int64_t at = 0; at < n; ++at) {
+    const T i = Sigmoid(gates[at]), f = Sigmoid(gates[n + at]);
+    const T g = Tanh(gates[2 * n + at]), o = Sigmoid(gates[3 * n + at]);
+    new_c[at] = f * c[at] + i * g;
+    new_h[at] = o * Tanh(new_c[at]);
+  }
 }
+template void LstmStep(int64_t, const float*, const float*, float*, float*);
+template void LstmStep(int64_t, const double*, const double*, double*, double*);
 
-LITE_CLONES void ScaledExp(const float* x, int64_t n, float shift, float scale, float* out) {
-  ScaledExpOf(x, n, shift, scale, out);
+template <typename T>
+LITE_CLONES void LstmStepGradient(int64_t n, const T* c, const T* gates, const T* grad_h, T* grad_c,
+                                  T* grad_gates) {
+#pragma omp simd
+  for (int64_t at = 0; at < n; ++at) {
+    const T i = Sigmoid(gates[at]), f = Sigmoid(gates[n + at]);
+    const T g = Tanh(gates[2 * n + at]), o = Sigmoid(gates[3 * n + at]);
+    const T squashed = Tanh(f * c[at] + i * g);
+    const T grad = grad_c[at] + grad_h[at] * o * (1 - squashed * squashed);
+    grad_gates[at] = grad * g * i * (1 - i);
+    grad_gates[n + at] = grad * c[at] * f * (1 - f);
+    grad_gates[2 * n + at] = grad * i * (1 - g * g);
+    grad_gates[3 * n + at] = grad_h[at] * squashed * o * (1 - o);
+    grad_c[at] = grad * f;
+  }
 }
-LITE_CLONES void ScaledExp(const double* x, int64_t n, double shift, double scale, double* out) {
-  ScaledExpOf(x, n, shift, scale, out);
-}
+template void LstmStepGradient(int64_t, const float*, const float*, const float*, float*, float*);
+template void LstmStepGradient(int64_t, const double*, const double*, const double*, double*,
+                               double*);
 
 LITE_CLONES void Widen(const BFloat16* x, int64_t n, float* out) {
 #pragma omp simd

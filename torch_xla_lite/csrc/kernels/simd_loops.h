@@ -8,8 +8,8 @@
 //   float sum = ExpSum(x, n, top);               // of exp(x[i] - top)
 //   Widen(bfloat16s, n, floats);
 //
-// NaN: Max ignores it, all others propagate it. Ranges may be empty and must not overlap.
-// Thread-safe: no state.
+// T is float or double. NaN: Max ignores it, all others propagate it. Ranges may be empty and must
+// not overlap. Thread-safe: no state.
 
 #ifndef TORCH_XLA_LITE_CSRC_KERNELS_SIMD_LOOPS_H_
 #define TORCH_XLA_LITE_CSRC_KERNELS_SIMD_LOOPS_H_
@@ -21,16 +21,16 @@
 namespace torch_xla_lite::kernels {
 
 // The largest element, -infinity if there is none.
-float Max(const float* x, int64_t n);
-double Max(const double* x, int64_t n);
+template <typename T>
+T Max(const T* x, int64_t n);
 
 // The sum of exp(x[i] - shift). Each exponential is at most 1 if `shift` is the maximum.
-float ExpSum(const float* x, int64_t n, float shift);
-double ExpSum(const double* x, int64_t n, double shift);
+template <typename T>
+T ExpSum(const T* x, int64_t n, T shift);
 
 // out[i] = scale * exp(x[i] - shift)
-void ScaledExp(const float* x, int64_t n, float shift, float scale, float* out);
-void ScaledExp(const double* x, int64_t n, double shift, double scale, double* out);
+template <typename T>
+void ScaledExp(const T* x, int64_t n, T shift, T scale, T* out);
 
 void Widen(const BFloat16* x, int64_t n, float* out);
 void Widen(const Half* x, int64_t n, float* out);
@@ -38,6 +38,16 @@ void Widen(const Half* x, int64_t n, float* out);
 // Rounds to the nearest, ties to even; NaN stays NaN.
 void Narrow(const float* x, int64_t n, BFloat16* out);
 void Narrow(const float* x, int64_t n, Half* out);
+
+// A step of n cells of an LSTM, whose gates are of the 4n arguments [i, f, g, o]:
+//   new_c = sigmoid(f) * c + sigmoid(i) * tanh(g),  new_h = sigmoid(o) * tanh(new_c)
+template <typename T>
+void LstmStep(int64_t n, const T* c, const T* gates, T* new_h, T* new_c);
+
+// Its gradient. `grad_c` is that of new_c, and becomes that of c.
+template <typename T>
+void LstmStepGradient(int64_t n, const T* c, const T* gates, const T* grad_h, T* grad_c,
+                      T* grad_gates);
 
 }  // namespace torch_xla_lite::kernels
 
