@@ -22,7 +22,7 @@ thread_local bool is_active = false;
 // Linux allows a process 65,530 mappings, which XLA needs, too (runtime/mappings.h).
 constexpr size_t kMostBlocks = 8192;
 
-// This much is kept in any case: the arrays of a small step.
+// This much more is kept in any case: arrays of sizes that a small step needs one after the other.
 constexpr size_t kKeptAtLeast = size_t{8} << 20;
 
 // A period has so many allocations, if nothing ends it earlier.
@@ -128,11 +128,12 @@ class BlockAllocator final : public c10::Allocator {
     UnmapExcess();
   }
 
-  // A loop may need its arrays of different sizes at different times. So an eighth more stays
-  // mapped than was lately in use at once; what was freed first goes.
+  // A loop may need its arrays of different sizes at different times. So more stays mapped than was
+  // lately in use at once; what was freed first goes. If that is too little, nothing of a loop is
+  // there when it is needed again.
   void UnmapExcess() {
     const size_t peak = std::max(peak_, last_peak_);
-    const size_t most = std::max(kKeptAtLeast, peak + peak / 8);
+    const size_t most = kKeptAtLeast + peak + peak / 8;
     while (!kept_.empty() && used_bytes_ + kept_bytes_ > most) Unmap(kept_.front());
   }
 
