@@ -45,6 +45,7 @@ DIFFERENT: dict[str, dict[str, str]] = {
     },
     "out": {
         "torch does not give `out` another size": "normal normal_number_mean",
+        "which of several equal elements is meant": "kthvalue topk",
         "torch's kernel does not write an `out` with gaps": "nn_functional_gelu",
     },
     "empty": {

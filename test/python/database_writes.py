@@ -28,7 +28,7 @@ _OUT: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "expanded": lambda x: x.new_zeros(()).expand(x.shape),
     **{
         f"of {dtype}": lambda x, dtype=dtype: torch.zeros_like(x, dtype=dtype)
-        for dtype in (torch.uint8, torch.int64, torch.float16, torch.float64, torch.complex64)
+        for dtype in (torch.uint8, torch.int64, torch.float16, torch.complex64)
     },
 }
 

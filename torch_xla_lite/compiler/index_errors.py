@@ -78,7 +78,7 @@ def reporting(
 
     def run_and_wait(*arguments: Any) -> list[jax.Array]:
         *results, failed = executable(*arguments)
-        _raise_if(np.asarray(failed) & is_needed, errors)
+        _raise(_failures(np.asarray(failed) & is_needed, errors))
         if _any(failed):
             _of_this_thread.checks.append((failed, errors))
         return results
@@ -87,10 +87,13 @@ def reporting(
 
 
 def report() -> None:
-    """Raises IndexError if a check failed in a graph that has run; each failure is raised once."""
+    """Raises an error if checks failed in graphs that have run, such as IndexError: one for all, of
+    the class of the first, so that no later read raises what is known by now."""
     checks = _of_this_thread.checks
+    failures = []
     while checks and checks[0][0].is_ready():
-        _raise_if(*checks.popleft())
+        failures += _failures(*checks.popleft())
+    _raise(failures)
 
 
 def _forget_passed() -> None:
@@ -104,10 +107,12 @@ def _any(failed: jax.Array | np.ndarray) -> bool:
     return b"\1" in np.asarray(failed).tobytes()  # 1.5 us; any() takes 3.5.
 
 
-def _raise_if(failed: jax.Array | np.ndarray, errors: Sequence[Error]) -> None:
-    if _any(failed):
-        steps, messages, names = zip(
-            *(errors[i] for i in np.flatnonzero(np.asarray(failed))), strict=True
-        )
-        error = graph_errors.exception_class(names[0])("\n".join(messages))
+def _failures(failed: jax.Array | np.ndarray, errors: Sequence[Error]) -> list[Error]:
+    return [errors[i] for i in np.flatnonzero(np.asarray(failed))] if _any(failed) else []
+
+
+def _raise(failures: Sequence[Error]) -> None:
+    if failures:
+        steps, messages, names = zip(*failures, strict=True)
+        error = graph_errors.exception_class(names[0])("\n".join(dict.fromkeys(messages)))
         raise graph_errors.blaming(steps, error)
