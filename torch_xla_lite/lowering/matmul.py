@@ -72,6 +72,47 @@ def bmm(self: jax.Array, mat2: jax.Array, out_dtype: np.dtype | None = None, *, 
     return merged_dims.merge(convert(product, outs[0].dtype))
 
 
+def _blocks(total: int, offs: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """The rows of each block, `[blocks, size]`, where those that are not of its group are `total`;
+    its group, `[blocks]`; and how far from their rows the blocks of each group are, `[groups]`."""
+    groups = len(offs)
+    size = max(1, -(-total // groups))
+    starts = jnp.concatenate([jnp.zeros_like(offs[:1]), offs[:-1]])
+    counts = (offs - starts + size - 1) // size
+    ends = counts.cumsum()
+    shifts = (ends - counts) * size - starts
+    block = jnp.arange(total // size + groups)
+    group = (ends[:, None] <= block).sum(0).clip(max=groups - 1)
+    rows = (block * size - shifts[group])[:, None] + jnp.arange(size)
+    return jnp.where(rows < offs[group][:, None], rows, total), group, shifts
+
+
+def _rows_of_groups(x: jax.Array, matrices: jax.Array, offs: jax.Array) -> jax.Array:
+    """Each row of `x`, `[n, k]`, times the matrix of its group, `[groups, k, m]`."""
+    rows, group, shifts = _blocks(len(x), offs)
+    in_blocks = x.at[rows].get(mode="fill", fill_value=0)
+    products = dot(in_blocks, matrices[group], _BMM).reshape(-1, matrices.shape[2])
+    row = jnp.arange(len(x))
+    of_row = (offs[:, None] <= row).sum(0)
+    place = row + shifts[of_row.clip(max=len(offs) - 1)]
+    # Rows behind the last group are zero.
+    return jnp.where((of_row < len(offs))[:, None], products[place], 0)
+
+
+@lower("torch_xla_lite::grouped_mm", own_kernel="grouped_mm")
+def grouped_mm(self: jax.Array, mat2: jax.Array, offs: jax.Array) -> jax.Array:
+    """Does not read `offs`: the shared dimension is cut into blocks of the average size of a group,
+    none of which belongs to two groups. That is twice the work of one product at most."""
+    if self.ndim == 3:
+        return _rows_of_groups(mat2.T, self.swapaxes(1, 2), offs).T
+    if mat2.ndim == 3:
+        return _rows_of_groups(self, mat2, offs)
+    rows, group, _ = _blocks(len(mat2), offs)
+    x, y = (z.at[rows].get(mode="fill", fill_value=0) for z in (self.T, mat2))
+    products = dot(x, y, (((1,), (1,)), ((0,), (0,))))
+    return jax.ops.segment_sum(products, group, len(offs))
+
+
 @lower("aten::mv", refuses="b", one_dtype="self vec")
 def mv(self: jax.Array, vec: jax.Array) -> jax.Array:
     return dot(self, vec, (((1,), (0,)), ((), ())))

@@ -129,8 +129,7 @@ class BlockAllocator final : public c10::Allocator {
   }
 
   // A loop may need its arrays of different sizes at different times. So more stays mapped than was
-  // lately in use at once; what was freed first goes. If that is too little, nothing of a loop is
-  // there when it is needed again.
+  // lately in use at once. What was freed first goes: if that is too little, it is of no use.
   void UnmapExcess() {
     const size_t peak = std::max(peak_, last_peak_);
     const size_t most = kKeptAtLeast + peak + peak / 8;

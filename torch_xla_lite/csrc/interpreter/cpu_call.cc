@@ -105,6 +105,17 @@ void LinearBackward(torch::jit::Stack* stack) {
   *stack = std::move(results);
 }
 
+// (Tensor self, Tensor mat2, Tensor offs) -> Tensor
+void GroupedMm(torch::jit::Stack* stack) {
+  const at::Tensor self = (*stack)[0].toTensor(), offs = (*stack)[2].toTensor();
+  stack->resize(5);  // No bias, and the same dtype.
+  ops::FindOp("aten::_grouped_mm")->callBoxed(stack);
+  const at::Tensor result = stack->back().toTensor();
+  const int64_t dim = self.dim() == 2 ? 0 : 1, end = offs[-1].item<int64_t>();
+  // torch writes nothing behind the last group.
+  if (result.dim() == 2) result.narrow(dim, end, result.size(dim) - end).zero_();
+}
+
 // The same op in place: it computes the same in the memory of its first argument.
 std::optional<c10::OperatorHandle> InPlaceForm(const c10::OperatorHandle& op) {
   const c10::OperatorName& name = op.operator_name();
@@ -129,6 +140,7 @@ using Kernel = void (*)(torch::jit::Stack*);
 // Kernels of this project, for ops that torch has none of, by the fact `own_kernel`.
 Kernel FindKernel(std::string_view name) {
   static constexpr auto kKernels = std::to_array<std::pair<std::string_view, Kernel>>({
+      {"grouped_mm", GroupedMm},
       {"gru_cell", GruCell},
       {"gru_cell_backward", GruCellBackward},
       {"linear_backward", LinearBackward},

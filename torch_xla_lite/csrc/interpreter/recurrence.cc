@@ -102,11 +102,7 @@ Tensor StatesBefore(const Inputs& in, const Tensor& first, const Tensor& after) 
 
 // The gradients of all steps' NextState, but not of an LSTM's: of the gates, grad_h * gates,
 // repeated; of the state before, grad_h * h.
-struct Derivatives {
-  Tensor gates, h;
-};
-
-Derivatives DerivativesOf(const Inputs& in, const Tensor& gates, const Tensor& h) {
+std::pair<Tensor, Tensor> DerivativesOf(const Inputs& in, const Tensor& gates, const Tensor& h) {
   const auto of_sigmoid = [](const Tensor& y) { return y * (1 - y); };
   const auto of_tanh = [](const Tensor& y) { return 1 - y * y; };
   if (in.cell == "rnn_tanh") return {of_tanh(gates.tanh()), {}};
@@ -168,12 +164,11 @@ void RecurrenceBackward(Stack* stack) {
   const Tensor h = StatesBefore(in, in.h, TensorOf((*stack)[2]));
   const Tensor c = StatesBefore(in, in.c, TensorOf((*stack)[3]));
   const Tensor w_hh = Wide(in.w_hh), w_hr = Wide(in.w_hr);
-  const Derivatives of = DerivativesOf(in, gates, h);
+  const auto [of_gates, of_h] = DerivativesOf(in, gates, h);
 
   Tensor grad_h = grad_hs.new_zeros(in.h.sizes());
   Tensor grad_c = c.defined() ? grad_hs.new_zeros(in.c.sizes()) : Tensor();
-  const std::vector<Tensor> grads = grad_hs.unbind(), grad_gates = of.gates.unbind(),
-                            all_gates = gates.unbind();
+  const std::vector<Tensor> grads = grad_hs.unbind(), grad_gates = of_gates.unbind();
   std::vector<Tensor> projected_grads(grads.size());
   for (size_t i = 0; i < grads.size(); ++i) {
     const size_t step = in.reverse ? i : grads.size() - 1 - i;
@@ -192,18 +187,18 @@ void RecurrenceBackward(Stack* stack) {
     projected_grads[step] = grad_h;
     if (w_hr.defined()) grad_h = grad_h.mm(w_hr);
     if (c.defined()) {
-      ForRows([](auto... x) { kernels::LstmStepGradient(x...); }, c[step], all_gates[step], grad_h,
+      ForRows([](auto... x) { kernels::LstmStepGradient(x...); }, c[step], gates[step], grad_h,
               grad_c, grad_gates[step]);
     } else {
       // The derivatives become gradients where they are.
       grad_gates[step].view({grad_h.size(0), -1, grad_h.size(1)}).mul_(grad_h.unsqueeze(1));
     }
     const Tensor by_gates = SplitGates(in, grad_gates[step]).second.mm(w_hh);
-    grad_h = of.h.defined() ? grad_h * of.h[step] + by_gates : by_gates;
+    grad_h = of_h.defined() ? grad_h * of_h[step] + by_gates : by_gates;
     if (kept_h.defined()) grad_h = grad_h + kept_h;
     if (kept_c.defined()) grad_c = grad_c + kept_c;
   }
-  const auto [grad_x, grad_hidden] = SplitGates(in, of.gates);
+  const auto [grad_x, grad_hidden] = SplitGates(in, of_gates);
   Tensor grad_b, grad_w_hr;
   if (in.b_hh.defined()) grad_b = grad_hidden.sum({0, 1});
   if (w_hr.defined()) {

@@ -166,8 +166,6 @@ LITE_CLONES T Max(const T* x, int64_t n) {
   if (whole == n) return top;
   return LargestOf(Tail<T>(x + whole, n - whole, kNothing).values, kLanes, top);
 }
-template float Max(const float*, int64_t);
-template double Max(const double*, int64_t);
 
 template <typename T>
 LITE_CLONES T ExpSum(const T* x, int64_t n, T shift) {
@@ -177,8 +175,6 @@ LITE_CLONES T ExpSum(const T* x, int64_t n, T shift) {
   const Tail<T> tail(x + whole, n - whole, -std::numeric_limits<T>::infinity());
   return SumOfExp(tail.values, kLanes, shift, sum);
 }
-template float ExpSum(const float*, int64_t, float);
-template double ExpSum(const double*, int64_t, double);
 
 template <typename T>
 LITE_CLONES void ScaledExp(const T* x, int64_t n, T shift, T scale, T* out) {
@@ -191,8 +187,6 @@ LITE_CLONES void ScaledExp(const T* x, int64_t n, T shift, T scale, T* out) {
   for (int64_t i = 0; i < kLanes; ++i) tail.values[i] = scale * Exp(tail.values[i] - shift);
   for (int64_t i = whole; i < n; ++i) out[i] = tail.values[i - whole];
 }
-template void ScaledExp(const float*, int64_t, float, float, float*);
-template void ScaledExp(const double*, int64_t, double, double, double*);
 
 template <typename T>
 LITE_CLONES void LstmStep(int64_t n, const T* c, const T* gates, T* new_h, T* new_c) {
@@ -204,8 +198,6 @@ LITE_CLONES void LstmStep(int64_t n, const T* c, const T* gates, T* new_h, T* ne
     new_h[at] = o * Tanh(new_c[at]);
   }
 }
-template void LstmStep(int64_t, const float*, const float*, float*, float*);
-template void LstmStep(int64_t, const double*, const double*, double*, double*);
 
 template <typename T>
 LITE_CLONES void LstmStepGradient(int64_t n, const T* c, const T* gates, const T* grad_h, T* grad_c,
@@ -223,9 +215,15 @@ LITE_CLONES void LstmStepGradient(int64_t n, const T* c, const T* gates, const T
     grad_c[at] = grad * f;
   }
 }
-template void LstmStepGradient(int64_t, const float*, const float*, const float*, float*, float*);
-template void LstmStepGradient(int64_t, const double*, const double*, const double*, double*,
-                               double*);
+
+#define LITE_LOOPS_OF(T)                                       \
+  template T Max(const T*, int64_t);                           \
+  template T ExpSum(const T*, int64_t, T);                     \
+  template void ScaledExp(const T*, int64_t, T, T, T*);        \
+  template void LstmStep(int64_t, const T*, const T*, T*, T*); \
+  template void LstmStepGradient(int64_t, const T*, const T*, const T*, T*, T*)
+LITE_LOOPS_OF(float);
+LITE_LOOPS_OF(double);
 
 LITE_CLONES void Widen(const BFloat16* x, int64_t n, float* out) {
 #pragma omp simd

@@ -815,6 +815,7 @@ inline constexpr OpFacts kOpTable[] = {
     {.op = "aten::zeros", .is_lowered = true, .shape = "factory", .zeros = true},
     {.op = "aten::zeros_like", .is_lowered = true, .shape = "like", .zeros = true},
     {.op = "torch_xla_lite::constrain", .is_lowered = true},
+    {.op = "torch_xla_lite::grouped_mm", .is_lowered = true, .own_kernel = "grouped_mm"},
     {.op = "torch_xla_lite::log_gamma", .is_lowered = true, .padded = "operands"},
     {.op = "torch_xla_lite::recurrence", .is_lowered = true, .own_kernel = "recurrence"},
     {.op = "torch_xla_lite::recurrence_backward", .is_lowered = true, .own_kernel = "recurrence_backward"},

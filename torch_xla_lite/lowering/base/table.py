@@ -145,7 +145,7 @@ MODULES: dict[str, str] = {
     "matmul": """
         aten::_int_mm aten::_trilinear aten::addbmm aten::addmm aten::addmm.dtype aten::addmv
         aten::baddbmm aten::baddbmm.dtype aten::bmm aten::bmm.dtype aten::dot aten::linear
-        aten::linear_backward aten::mm aten::mm.dtype aten::mv aten::vdot
+        aten::linear_backward aten::mm aten::mm.dtype aten::mv aten::vdot torch_xla_lite::grouped_mm
     """,
     "norm": """
         aten::_batch_norm_no_update aten::_native_batch_norm_legit.no_stats

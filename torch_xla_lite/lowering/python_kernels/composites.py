@@ -9,6 +9,8 @@ import torch
 from torch_xla_lite.lowering.base.untraced import Library
 
 _LIBRARY = Library("aten", "IMPL")
+_OPS = torch.library.Library("torch_xla_lite", "FRAGMENT")
+_OPS.define("grouped_mm(Tensor self, Tensor mat2, Tensor offs) -> Tensor")
 
 Tensor = torch.Tensor
 
@@ -142,11 +144,7 @@ def grouped_mm(
     out_dtype: torch.dtype | None = None,
 ) -> Tensor:
     """A product for each group; `offs` are the ends of the groups in the dimension that they share.
-
-    torch's CPU kernel reads them. Here the shared dimension is cut into blocks of the average size
-    of a group, none of which belongs to two groups: twice the work of one product at most, whatever
-    the sizes are.
-    """
+    torch's meta function refuses float32, and its kernel leaves memory behind the last group."""
     if bias is not None:
         raise NotImplementedError("_grouped_mm with a bias")
     if (offs is None) != (self.dim() == 3 and mat2.dim() == 3):
@@ -155,56 +153,7 @@ def grouped_mm(
         raise RuntimeError("Grouped gemm output dtype must match `mat_a` dtype")
     if offs is None:
         return torch.bmm(self, mat2)
-    if self.dim() == 2 and mat2.dim() == 2:
-        result = _sums_of_groups(self.mT, mat2, offs)
-    elif self.dim() == 2:
-        result = _rows_of_groups(self, mat2, offs)
-    else:
-        result = _rows_of_groups(mat2.mT, self.mT, offs).mT.contiguous()
-    return result.to(self.dtype)
-
-
-def _blocks(total: int, offs: Tensor) -> tuple[Tensor, Tensor, Tensor, int]:
-    """The rows of each block, `[blocks, size]`; its group, `[blocks]`; the first block of each
-    group, `[groups]`; and the size of a block. Rows that are not of the group are `total`."""
-    groups = offs.shape[0]
-    size = max(1, -(-total // groups))
-    starts = torch.cat([torch.zeros_like(offs[:1]), offs[:-1]])
-    counts = (offs - starts + size - 1) // size
-    ends = counts.cumsum(0)
-    block = torch.arange(total // size + groups, device=offs.device)
-    group = (ends[:, None] <= block).sum(0).clamp(max=groups - 1)
-    first = starts[group] + (block - (ends - counts)[group]) * size
-    rows = first[:, None] + torch.arange(size, device=offs.device)
-    return torch.where(rows < offs[group][:, None], rows, total), group, ends - counts, size
-
-
-def _with_zero_row(x: Tensor) -> Tensor:
-    return torch.cat([x, x.new_zeros(1, x.shape[1])])
-
-
-def _rows_of_groups(x: Tensor, matrices: Tensor, offs: Tensor) -> Tensor:
-    """Each row of `x`, `[n, k]`, times the matrix of its group, `[groups, k, m]`."""
-    total = x.shape[0]
-    rows, group, first_blocks, size = _blocks(total, offs)
-    products = torch.bmm(_with_zero_row(x)[rows], matrices[group]).flatten(0, 1)
-    row = torch.arange(total, device=x.device)
-    of_row = (offs[:, None] <= row).sum(0)
-    known = of_row.clamp(max=offs.shape[0] - 1)
-    starts = torch.cat([torch.zeros_like(offs[:1]), offs[:-1]])
-    place = first_blocks[known] * size + row - starts[known]
-    # Rows behind the last group are zero.
-    return torch.where((of_row < offs.shape[0])[:, None], products[place], 0)
-
-
-def _sums_of_groups(x: Tensor, y: Tensor, offs: Tensor) -> Tensor:
-    """For each group, the product of its rows of `x`, transposed, and of `y`."""
-    rows, group, _, _ = _blocks(x.shape[0], offs)
-    if x.dtype in (torch.float16, torch.bfloat16):
-        x, y = x.float(), y.float()  # The sum of a group is rounded once, and not for each block.
-    products = torch.bmm(_with_zero_row(x)[rows].mT, _with_zero_row(y)[rows])
-    sums = products.new_zeros(offs.shape[0], *products.shape[1:])
-    return sums.index_add(0, group, products)
+    return torch.ops.torch_xla_lite.grouped_mm(self, mat2, offs)
 
 
 _assertions = threading.local()
@@ -324,6 +273,11 @@ for _key in ("AutogradPrivateUse1", "PrivateUse1"):
     _LIBRARY.impl("nanquantile", _quantile("nanquantile"), _key)
 _LIBRARY.impl("masked_fill.Tensor", masked_fill, "AutogradPrivateUse1")
 _LIBRARY.impl("masked_fill_.Tensor", masked_fill_, "AutogradPrivateUse1")
+_OPS.impl(
+    "grouped_mm",
+    lambda a, b, offs: a.new_empty(*offs.shape * (a.dim() == b.dim()), a.shape[-2], b.shape[-1]),
+    "Meta",
+)
 _LIBRARY.impl("_ctc_loss.Tensor", meta_ctc_loss, "Meta")
 _LIBRARY.impl("_ctc_loss_backward.Tensor", meta_ctc_loss_backward, "Meta")
 # In place of the recorder.
