@@ -353,7 +353,8 @@ PYTHON_DEPS = {
         "only_nightly": ["compile_database_test", "constant_folding_test", "optimizers_test", "types_test"],
     },
     "test/python/lowering": {
-        "attention_test": [":conftest", "//torch_xla_lite/lowering:attention"],
+        "attention_test": [":conftest", "//torch_xla_lite:__init__", "//torch_xla_lite/debug:__init__",
+            "//torch_xla_lite/lowering:attention"],
         "comparison": ["//bazel:pytest_plugin", "//torch_xla_lite:__init__", "//torch_xla_lite/debug:__init__"],
         "convolution_test": [":conftest", "//torch_xla_lite:__init__", "//torch_xla_lite/lowering/base:registry",
             "//torch_xla_lite/lowering/base:target"],

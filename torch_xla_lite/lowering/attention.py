@@ -248,6 +248,7 @@ def flash_attention_for_cpu(
         raise Unsupported("dropout inside attention")
     if fused := _fused(query, key_, value, attn_mask, is_causal, scale):
         return fused(query, key_, value)
+    key_, value = (_for_all_heads(x, query.shape[1]) for x in (key_, value))
 
     def attend(
         first: jax.Array | int, query: jax.Array, bias: jax.Array | None
@@ -288,7 +289,8 @@ def flash_attention_for_cpu_backward(
         # Attention again takes less time than reading stored scores would.
         _, gradients_of, _ = jax.vjp(fused, query, key_, value, has_aux=True)
         return gradients_of(convert(grad_out, value.dtype))
-    factor = _factor(query, scale)
+    factor, groups = _factor(query, scale), key_.shape[1]
+    key_, value = (_for_all_heads(x, query.shape[1]) for x in (key_, value))
 
     def gradients(
         first: jax.Array | int,
@@ -312,7 +314,8 @@ def flash_attention_for_cpu_backward(
 
     length = _block_length(query, key_)
     if length == query.shape[2]:
-        return gradients(0, query, attn_mask, grad_out, out, logsumexp)
+        grad_query, *others = gradients(0, query, attn_mask, grad_out, out, logsumexp)
+        return grad_query, *(_of_groups(x, groups) for x in others)
 
     def step(sums: tuple[jax.Array, ...], block: tuple[Any, ...]) -> tuple[Any, jax.Array]:
         grad_query, *of_block = gradients(*block)
@@ -320,8 +323,21 @@ def flash_attention_for_cpu_backward(
 
     none = tuple(opmath(jnp.zeros_like(x)) for x in (key_, value))
     blocks = _blocks(length, query, attn_mask, grad_out, out, logsumexp)
-    (grad_key, grad_value), grad_query = lax.scan(step, none, blocks)
-    return _joined(grad_query, query.shape[2]), grad_key, grad_value
+    others, grad_query = lax.scan(step, none, blocks)
+    return _joined(grad_query, query.shape[2]), *(_of_groups(x, groups) for x in others)
+
+
+def _for_all_heads(x: jax.Array, heads: int) -> jax.Array:
+    """[batch, groups, ...] -> [batch, heads, ...]: the heads of a group have the same keys."""
+    return x if x.shape[1] == heads else jnp.repeat(x, heads // x.shape[1], axis=1)
+
+
+def _of_groups(gradients: jax.Array, groups: int) -> jax.Array:
+    """The sums over the heads of each group."""
+    batch, heads, *others = gradients.shape
+    if heads == groups:
+        return gradients
+    return lax.reduce_sum(lax.reshape(gradients, (batch, groups, heads // groups, *others)), (2,))
 
 
 def _blocks(

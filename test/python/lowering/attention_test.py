@@ -4,6 +4,7 @@ import pytest
 import torch
 from comparison import check, run
 
+from torch_xla_lite import debug
 from torch_xla_lite.lowering import attention
 
 aten = torch.ops.aten
@@ -41,9 +42,9 @@ def test_a_whole_encoder_layer(gelu, norm_first, mask):
 
 @pytest.mark.few_daily(1)
 @masks
-@pytest.mark.parametrize("queries_at_once", [1, 2, 5])
-def test_multi_head_attention(mask, queries_at_once, monkeypatch):
-    monkeypatch.setattr(attention, "_MOST_SCORES", queries_at_once * 2 * HEADS * 5)
+@pytest.mark.parametrize("at_once", [1, 2, 5])
+def test_multi_head_attention(mask, at_once, monkeypatch):
+    monkeypatch.setattr(attention, "_MOST_SCORES", at_once * 2 * HEADS * 5)
     args = (X, X, X, E, HEADS, *PROJECTIONS, mask[0], False, True, mask[1])
     close(aten._native_multi_head_attention, *args, compare=[0])
 
@@ -73,11 +74,12 @@ FORMS = [
 
 
 @pytest.mark.few_daily(1)
-@pytest.mark.parametrize("queries_at_once", [1, 2, 5])
+@pytest.mark.parametrize("at_once", [1, 2, 5])
+@pytest.mark.parametrize("groups", [4, 2])
 @pytest.mark.parametrize(("causal", "bias", "scale"), FORMS)
-def test_fused_attention_and_its_gradients(causal, bias, scale, queries_at_once, monkeypatch):
-    monkeypatch.setattr(attention, "_MOST_SCORES", queries_at_once * 2 * 3 * 5)
-    q, k, v = (torch.randn(2, 3, 5, 4) for _ in range(3))
+def test_fused_attention_and_its_gradients(causal, bias, scale, groups, at_once, monkeypatch):
+    monkeypatch.setattr(attention, "_MOST_SCORES", at_once * 2 * 4 * 5)
+    q, k, v = (torch.randn(2, heads, 5, 4) for heads in (4, groups, groups))
     options = {"attn_mask": bias, "scale": scale}
     forward = aten._scaled_dot_product_flash_attention_for_cpu
     close(forward, q, k, v, 0.0, causal, **options)
@@ -86,14 +88,17 @@ def test_fused_attention_and_its_gradients(causal, bias, scale, queries_at_once,
     close(aten._scaled_dot_product_flash_attention_for_cpu_backward, *args, **options)
 
 
+def test_attention_of_grouped_heads_is_one_op():
+    q, k = torch.randn(1, 4, 5, 8).jax(), torch.randn(1, 2, 5, 8).jax()
+    debug.reset_metrics()
+    torch.nn.functional.scaled_dot_product_attention(q, k, k, enable_gqa=True)
+    assert debug.metrics()["recorded_ops"] == 1
+
+
 def test_fused_attention_to_nothing_is_zero():
     q, k, v = (torch.randn(1, 1, 2, 4) for _ in range(3))
     hidden = torch.full((2, 2), -torch.inf)
-    got = run(
-        aten._scaled_dot_product_flash_attention_for_cpu,
-        *(q, k, v),
-        attn_mask=hidden,
-    )
+    got = run(aten._scaled_dot_product_flash_attention_for_cpu, q, k, v, attn_mask=hidden)
     assert torch.equal(got[0], torch.zeros_like(q))
 
 
@@ -115,14 +120,9 @@ def test_attention_of_long_sequences_does_not_store_all_scores(queries):
         return op(x, x, x, 64, 16, *parameters, need_weights=False)[0]
 
     x = jax.ShapeDtypeStruct((1, queries, 64), np.float32)
-    parameters = [
-        jax.ShapeDtypeStruct(shape, np.float32) for shape in ((192, 64), (192,), (64, 64), (64,))
-    ]
-    programs = (
-        (forward, (q,) * 3),
-        (backward, (*(q,) * 5, total)),
-        (whole, (x, *parameters)),
-    )
+    shapes = (192, 64), (192,), (64, 64), (64,)
+    parameters = [jax.ShapeDtypeStruct(shape, np.float32) for shape in shapes]
+    programs = (forward, (q,) * 3), (backward, (*(q,) * 5, total)), (whole, (x, *parameters))
     for function, arguments in programs:
         compiled = jax.jit(function).lower(*arguments).compile()
         assert ("while" in compiled.as_text()) == (queries == 4096)

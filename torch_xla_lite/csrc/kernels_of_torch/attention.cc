@@ -23,10 +23,14 @@ int64_t ChooseAttention(const Tensor& query, const Tensor& key, const Tensor& va
                               "device jax has no attention of nested tensors.\nPad them, and mask "
                               "what is padded:  x.to_padded_tensor(0.0)");
   const bool plain = query.dim() == 4 && key.dim() == 4 && value.dim() == 4;
-  // The fused op has no dropout, no gradient for the mask and no grouped heads.
-  const bool fused = plain && dropout == 0 && !enable_gqa && query.size(0) == key.size(0) &&
-                     query.size(1) == key.size(1) && query.size(3) == value.size(3) &&
-                     !(mask.has_value() && mask->requires_grad());
+  const auto have_heads = [&] {
+    const int64_t heads = query.size(1), groups = key.size(1);
+    return heads == groups ||
+           (enable_gqa && groups == value.size(1) && groups > 0 && heads % groups == 0);
+  };
+  // The fused op has no dropout and no gradient for the mask.
+  const bool fused = plain && dropout == 0 && query.size(0) == key.size(0) && have_heads() &&
+                     query.size(3) == value.size(3) && !(mask.has_value() && mask->requires_grad());
   return static_cast<int64_t>(fused ? SDPBackend::flash_attention : SDPBackend::math);
 }
 
