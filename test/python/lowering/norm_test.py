@@ -1,6 +1,5 @@
 """What the samples of PyTorch's database do not say of norms."""
 
-import pytest
 import torch
 from comparison import check
 
@@ -14,7 +13,6 @@ def close(op, *args):
     check(op, *args, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.nightly
 def test_forms_of_batch_norm():
     close(aten._native_batch_norm_legit_functional, X, WEIGHT, BIAS, MEAN, VAR, True, 0.1, 1e-5)
     close(aten._batch_norm_with_update_functional, X, WEIGHT, BIAS, MEAN, VAR, 0.1, 1e-5)

@@ -486,7 +486,7 @@ bool ApplyShapeRule(const ops::OpInfo& info, torch::jit::Stack* stack) {
     const Rule rule = FindRule(info.facts->shape);
     if (rule == nullptr) return false;
     auto found = rule(*stack);
-    if (!found) return false;
+    if (!found || found->size() < op->schema().returns().size()) return false;
     results = *std::move(found);
   }
   if (!info.mutated.empty()) {
