@@ -189,6 +189,8 @@ def recurrence_backward(
         parts = [after[1:], first[None]] if reverse else [first[None], after[:-1]]
         return opmath(jnp.concatenate(parts))
 
+    if cs is not None and grad_cs is None:
+        grad_cs = jnp.zeros_like(cs)
     weights = jax.tree.map(opmath, (w_hh, w_hr))
     gates = opmath(gates)
     states = jax.tree.map(before, (h, c), (hs, cs))

@@ -31,10 +31,12 @@ class _Recurrence(torch.autograd.Function):
         ctx.save_for_backward(*output, *inputs[:7])
         ctx.cell, ctx.reverse = inputs[7:]
         ctx.mark_non_differentiable(output[2])
+        ctx.set_materialize_grads(False)  # Nothing needs cs but the last state of a layer.
 
     @staticmethod
-    def backward(ctx: Any, grad_hs: Tensor, grad_cs: Tensor | None, _: Any) -> tuple:
+    def backward(ctx: Any, grad_hs: Tensor | None, grad_cs: Tensor | None, _: Any) -> tuple:
         hs, cs, gates, *inputs = ctx.saved_tensors
+        grad_hs = torch.zeros_like(hs) if grad_hs is None else grad_hs
         if torch.is_grad_enabled():
             grads = _differentiable_gradient(ctx, inputs, grad_hs, grad_cs)
         else:
@@ -51,9 +53,9 @@ def _differentiable_gradient(
     hs, cs = _step_by_step(*inputs, ctx.cell, ctx.reverse)
     needed = ctx.needs_input_grad[:6]
     grads = torch.autograd.grad(
-        [hs] if cs is None else [hs, cs],
+        [hs] if grad_cs is None else [hs, cs],
         [x for x, is_needed in zip(inputs, needed, strict=False) if is_needed],
-        [grad_hs] if cs is None else [grad_hs, grad_cs],
+        [grad_hs] if grad_cs is None else [grad_hs, grad_cs],
         create_graph=True,
     )
     remaining = iter(grads)
