@@ -1,5 +1,6 @@
 #include "torch_xla_lite/csrc/interpreter/recurrence.h"
 
+#include <ATen/EmptyTensor.h>
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
@@ -86,7 +87,8 @@ std::pair<Tensor, Tensor> NextState(const Inputs& in, const Tensor& gates, const
     const Tensor n = (part[2] + part[0].sigmoid() * part[3]).tanh();
     return {n + part[1].sigmoid() * (h - n), {}};
   }
-  const Tensor new_h = at::empty_like(c), new_c = at::empty_like(c);
+  const Tensor new_h(at::detail::empty_cpu(c.sizes(), c.scalar_type()));
+  const Tensor new_c(at::detail::empty_cpu(c.sizes(), c.scalar_type()));
   ForRows([](auto... x) { kernels::LstmStep(x...); }, c, gates, new_h, new_c);
   return {new_h, new_c};
 }
