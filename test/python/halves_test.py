@@ -208,6 +208,7 @@ def test_other_ops_agree_with_the_cpu(function, dtype):
 # Of inputs [2, 6, 5] and parameters of 6 elements.
 NORMALIZATIONS: dict[str, Callable[[torch.Tensor, torch.Tensor], tuple]] = {
     "batch": lambda x, w: torch.native_batch_norm(x, w, w, None, None, True, 0.1, 1e-5),
+    "batch, large mean": lambda x, w: (F.batch_norm(x + 20, None, None, w, w, True),),
     "group": lambda x, w: torch.native_group_norm(x, w, w, 2, 6, 5, 2, 1e-5),
     "group, backward": lambda x, w: aten.native_group_norm_backward(
         x, x, w[:4].view(2, 2), w[:4].view(2, 2), w, 2, 6, 5, 2, [True] * 3

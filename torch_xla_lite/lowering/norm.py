@@ -1,10 +1,12 @@
 """Batch, layer, group and weight normalisation, forward and backward.
 
 Statistics of 16-bit floats are computed in float32. Variances take two passes: the mean of squares
-minus the square of the mean would lose all digits if the mean is large.
+minus the square of the mean would lose all digits if the mean is large. Of bfloat16, values whose
+variance would be lost have no digits of it, either.
 """
 
 import jax
+import jax.numpy as jnp
 from jax import lax
 
 from torch_xla_lite.lowering.base.promotion import convert, opmath, opmath_dtype
@@ -42,10 +44,13 @@ def _affine(
 # Batch norm.
 
 
-def batch_statistics(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+def batch_statistics(x: jax.Array, *, one_pass: bool = False) -> tuple[jax.Array, jax.Array]:
     """Mean and biased variance per channel."""
     dims = _but_channel(x)
     center = mean_over(x, dims)
+    if one_pass:
+        difference = lax.sub(mean_over(lax.mul(x, x), dims), lax.mul(center, center))
+        return center, lax.max(difference, lax.full_like(difference, 0))
     offset = lax.sub(x, _channel(center, x))
     return center, mean_over(lax.mul(offset, offset), dims)
 
@@ -86,7 +91,7 @@ def _batch_norm(
         invstd = _rsqrt(variance, eps)
         output = _centered(x, weight, bias, convert(center, x.dtype), convert(invstd, x.dtype))
         return output, center, invstd, running_mean, running_var
-    center, variance = batch_statistics(x)
+    center, variance = batch_statistics(x, one_pass=input.dtype == jnp.bfloat16)
     invstd = _rsqrt(variance, eps)
     output = _centered(x, weight, bias, center, invstd)
     if running_mean is not None:

@@ -127,6 +127,7 @@ TEST(OpInfo, ArgumentsHaveTheRolesOfTheirTypes) {
 TEST(OpInfo, TheDefaultOfAScalarIsAConstant) {
   EXPECT_EQ(InfoOf("add.Tensor").arguments[2].constant, 1);
   EXPECT_EQ(InfoOf("add.Scalar").arguments[1].constant, std::nullopt);
+  EXPECT_EQ(InfoOf("threshold_backward").arguments[2].constant, 0);
 }
 
 TEST(OpInfo, AnExponentMayBeAConstant) {

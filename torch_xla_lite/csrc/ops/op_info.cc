@@ -108,8 +108,9 @@ OpInfo::Argument AnalyzeArgument(const c10::Argument& argument) {
         const c10::Scalar value = argument.default_value()->toScalar();
         if (!value.isComplex()) result.constant = value.toDouble();
       }
-      // Full of zeros is known to be zeros (infer.cc), full of anything else is one graph.
-      if (argument.name() == "fill_value") result.constant = 0;
+      // Full of zeros is known to be zeros (infer.cc), full of anything else is one graph. The
+      // threshold of relu's gradient is zero, which every dtype has.
+      if (argument.name() == "fill_value" || argument.name() == "threshold") result.constant = 0;
       result.is_exponent = argument.name() == "exponent";
       result.negative_is_constant = result.is_exponent;
       break;
