@@ -44,7 +44,7 @@ def test_a_whole_encoder_layer(gelu, norm_first, mask):
 @masks
 @pytest.mark.parametrize("at_once", [1, 2, 5])
 def test_multi_head_attention(mask, at_once, monkeypatch):
-    monkeypatch.setattr(attention, "_MOST_SCORES", at_once * 2 * HEADS * 5)
+    monkeypatch.setattr(attention.target, "most_scores", lambda: at_once * 2 * HEADS * 5)
     args = (X, X, X, E, HEADS, *PROJECTIONS, mask[0], False, True, mask[1])
     close(aten._native_multi_head_attention, *args, compare=[0])
 
@@ -78,7 +78,7 @@ FORMS = [
 @pytest.mark.parametrize("groups", [4, 2])
 @pytest.mark.parametrize(("causal", "bias", "scale"), FORMS)
 def test_fused_attention_and_its_gradients(causal, bias, scale, groups, at_once, monkeypatch):
-    monkeypatch.setattr(attention, "_MOST_SCORES", at_once * 2 * 4 * 5)
+    monkeypatch.setattr(attention.target, "most_scores", lambda: at_once * 2 * 4 * 5)
     q, k, v = (torch.randn(2, heads, 5, 4) for heads in (4, groups, groups))
     options = {"attn_mask": bias, "scale": scale}
     forward = aten._scaled_dot_product_flash_attention_for_cpu
