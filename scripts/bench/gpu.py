@@ -63,14 +63,11 @@ class Bottleneck(nn.Module):
 
 
 def _convolution(given: int, width: int, kernel: int, stride: int) -> list[nn.Module]:
-    padding = kernel // 2
-    return [
-        nn.Conv2d(given, width, kernel, stride, padding, bias=False),
-        nn.BatchNorm2d(width),
-    ]
+    convolution = nn.Conv2d(given, width, kernel, stride, kernel // 2, bias=False)
+    return [convolution, nn.BatchNorm2d(width)]
 
 
-def _resnet() -> nn.Module:
+def resnet() -> nn.Module:
     """ResNet-50."""
     layers = [*_convolution(3, 64, 7, 2), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
     given = 64
@@ -81,16 +78,14 @@ def _resnet() -> nn.Module:
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(given, 1000))
 
 
-def _perceptron(width: int = 128) -> nn.Module:
+def _perceptron() -> nn.Module:
     """Forty layers that are too small for any device."""
-    return nn.Sequential(
-        *(part for _ in range(40) for part in (nn.Linear(width, width), nn.ReLU()))
-    )
+    return nn.Sequential(*(x for _ in range(40) for x in (nn.Linear(128, 128), nn.ReLU())))
 
 
-def _gpt() -> nn.Module:
-    """GPT-2's smallest."""
-    model = models.Gpt(layers=12, width=768, heads=12, vocabulary=50_304, length=512)
+def gpt(*sizes: int) -> nn.Module:
+    """GPT-2, whose last matrix is the table of tokens, by the arguments of `models.Gpt`."""
+    model = models.Gpt(*sizes)
     model.head.weight = model.tokens.weight
     nn.init.normal_(model.tokens.weight, std=0.02)
     return model
@@ -105,9 +100,9 @@ def cases() -> Iterator[tuple[str, nn.Module, tuple[Tensor, Tensor], bool]]:
     vectors = torch.randn(64, 128), torch.randn(64, 128)
     yield "perceptron of 40 layers, batch 64", Loss(_perceptron(), F.mse_loss), vectors, False
     tokens = torch.randint(50_304, (16, 512)), torch.randint(50_304, (16, 512))
-    yield "GPT-2, 16 x 512 tokens", Loss(_gpt(), _next_token), tokens, True
+    yield "GPT-2, 16 x 512 tokens", Loss(gpt(12, 768, 12, 50_304, 512), _next_token), tokens, True
     images = torch.randn(128, 3, 224, 224), torch.randint(1000, (128,))
-    yield "ResNet-50, 128 images", Loss(_resnet(), F.cross_entropy), images, True
+    yield "ResNet-50, 128 images", Loss(resnet(), F.cross_entropy), images, True
 
 
 def train(contender: str, count: int) -> None:
