@@ -84,28 +84,6 @@ def test_equal_layers_with_numbers_are_compiled_once(tmp_path: Path):
     assert kernels(3) == kernels(6) > 0
 
 
-_DROPOUTS = """
-import sys, jax, torch, torch_xla_lite
-jax.config.update("jax_enable_compilation_cache", False)
-x = torch.ones(8, 8).to("jax")
-for _ in range(int(sys.argv[1])):
-    x = torch.nn.functional.dropout(x @ x, 0.5)
-torch_xla_lite.sync()
-"""
-
-
-@pytest.mark.needs("cpu")
-@pytest.mark.nightly
-def test_the_code_of_the_generator_is_compiled_once(tmp_path: Path):
-    def loops(dropouts: int) -> int:
-        folder = tmp_path / str(dropouts)
-        programs.run(_DROPOUTS, str(dropouts), check=True, XLA_FLAGS=f"--xla_dump_to={folder}")
-        programs_of_xla = folder.glob("*.cpu_after_optimizations.txt")
-        return max(file.read_text().count(" while(") for file in programs_of_xla)
-
-    assert loops(3) == loops(6) > 0
-
-
 def _chain(length: int) -> list[Op | None]:
     return [None, *(Op("aten::add.Tensor", [i]) for i in range(length))]
 
