@@ -85,7 +85,7 @@ KNOWN = {
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("part", range(PARTS))
-@pytest.mark.parametrize(("kind", "dtype"), CASES, ids="-".join)
+@pytest.mark.parametrize(("kind", "dtype"), CASES)
 def test_the_ops_of_the_database(kind: str, dtype: str, part: int):
     """In a process of its own, because some compilers end it where they fail."""
     needs(kind)
