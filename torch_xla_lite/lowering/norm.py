@@ -175,6 +175,7 @@ def native_batch_norm_no_training(
     "aten::_native_batch_norm_legit_functional",
     dtype_of_input="weight bias running_mean running_var",
     channels_last=True,
+    shape="batch_norm",
 )
 def native_batch_norm_functional(
     input: jax.Array,

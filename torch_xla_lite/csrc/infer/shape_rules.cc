@@ -486,7 +486,9 @@ bool ApplyShapeRule(const ops::OpInfo& info, torch::jit::Stack* stack) {
     const Rule rule = FindRule(info.facts->shape);
     if (rule == nullptr) return false;
     auto found = rule(*stack);
-    if (!found || found->size() < op->schema().returns().size()) return false;
+    if (!found) return false;
+    // A rule of what writes to its arguments does not count these.
+    if (info.mutated.empty() && found->size() < op->schema().returns().size()) return false;
     results = *std::move(found);
   }
   if (!info.mutated.empty()) {

@@ -154,7 +154,7 @@ inline constexpr OpFacts kOpTable[] = {
     {.op = "aten::_masked_softmax", .is_lowered = true},
     {.op = "aten::_masked_softmax_backward", .is_lowered = true},
     {.op = "aten::_native_batch_norm_legit.no_stats", .is_lowered = true, .shape = "batch_norm", .channels_last = true},
-    {.op = "aten::_native_batch_norm_legit_functional", .is_lowered = true, .dtype_of_input = "weight bias running_mean running_var", .channels_last = true},
+    {.op = "aten::_native_batch_norm_legit_functional", .is_lowered = true, .dtype_of_input = "weight bias running_mean running_var", .shape = "batch_norm", .channels_last = true},
     {.op = "aten::_native_batch_norm_legit_no_training", .is_lowered = true, .dtype_of_input = "weight bias running_mean running_var", .channels_last = true},
     {.op = "aten::_native_multi_head_attention", .is_lowered = true},
     {.op = "aten::_neg_view", .is_lowered = true},
