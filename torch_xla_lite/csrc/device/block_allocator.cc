@@ -22,8 +22,9 @@ thread_local bool is_active = false;
 // Linux allows a process 65,530 mappings, which XLA needs, too (runtime/mappings.h).
 constexpr size_t kMostBlocks = 8192;
 
-// This much more is kept in any case: arrays of sizes that a small step needs one after the other.
-constexpr size_t kKeptAtLeast = size_t{8} << 20;
+// So much more than was in use is kept: arrays of sizes that a small step needs one after the
+// other.
+constexpr size_t kKeptMore = size_t{8} << 20;
 
 // A period has so many allocations, if nothing ends it earlier.
 constexpr size_t kPeriod = 16384;
@@ -132,7 +133,7 @@ class BlockAllocator final : public c10::Allocator {
   // lately in use at once. What was freed first goes: if that is too little, it is of no use.
   void UnmapExcess() {
     const size_t peak = std::max(peak_, last_peak_);
-    const size_t most = kKeptAtLeast + peak + peak / 8;
+    const size_t most = kKeptMore + peak + peak / 8;
     while (!kept_.empty() && used_bytes_ + kept_bytes_ > most) Unmap(kept_.front());
   }
 

@@ -67,8 +67,8 @@ std::optional<std::vector<ir::Ref<ir::Buffer>>> GraphRunner::Interpret(const ir:
   return results;
 }
 
-// In a loop over more graphs than are kept, each would be dropped before it comes back, its plan
-// made in vain. So a graph replaces only one that has not run since its own last run.
+// In a loop over more graphs than are kept, each would be dropped before it comes back, and no plan
+// would be used. So a graph replaces only one that last ran before this graph's previous run.
 bool GraphRunner::MayBeKept(const ir::Graph& graph) const {
   if (known_.size() == 0 || !known_.IsFull(graph.key.size())) return true;
   return static_cast<const Known&>(known_.oldest()).last_run < tiering_.previous();

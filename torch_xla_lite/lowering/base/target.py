@@ -128,8 +128,9 @@ def most_scores() -> int:
     0.87 of the time so, and 64 MiB in place of 1,024. Elsewhere each block costs reads and writes:
     GPT-2 with 512 tokens accesses 34 GB on an H100, and 49 in blocks of 2**22. The devices of a
     mesh divide the batch and the heads."""
-    mesh = current()
-    return 2**22 if platform() == "cpu" else 2**27 * (1 if mesh is None else mesh.size)
+    if platform() == "cpu":
+        return 2**22
+    return 2**27 if (mesh := current()) is None else 2**27 * mesh.size
 
 
 def has_complex128() -> bool:
