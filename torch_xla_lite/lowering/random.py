@@ -20,6 +20,7 @@ from torch_xla_lite.lowering.base.promotion import (
     full,
     is_complex,
     is_integral,
+    is_number,
     opmath,
     opmath_dtype,
     real_dtype,
@@ -84,7 +85,13 @@ def _open_uniform(key: jax.Array, out: jax.ShapeDtypeStruct) -> jax.Array:
 
 def _normal(key: jax.Array, out: jax.ShapeDtypeStruct) -> jax.Array:
     dtype = out.dtype if is_complex(out.dtype) else _wide(out)
+    if _has_kernel(dtype):
+        return ffi.random_floats(ffi.NORMAL, key, out.shape)
     return jax.random.normal(key, out.shape, dtype)
+
+
+def _has_kernel(dtype: np.dtype) -> bool:
+    return dtype == np.float32 and target.draws_by_kernels()
 
 
 @lower("aten::rand", draw="rand", refuses_results="biu", shape="random")
@@ -106,8 +113,14 @@ def _below_one(x: jax.Array, dtype: np.dtype) -> jax.Array:
     return lax.min(x, lax.full_like(x, float(1 - jnp.finfo(dtype).epsneg)))
 
 
-@lower("aten::randn", padded=_NORMAL, shape="random")
-@lower("aten::randn.generator", "aten::randn_like", "aten::randn_like.generator", padded=_NORMAL)
+@lower("aten::randn", draw="normal", padded=_NORMAL, shape="random")
+@lower(
+    "aten::randn.generator",
+    "aten::randn_like",
+    "aten::randn_like.generator",
+    draw="normal",
+    padded=_NORMAL,
+)
 def randn(*args: object, outs: Outs, key: jax.Array, **kwargs: object) -> jax.Array:
     return _normal(key, outs[0])
 
@@ -136,18 +149,25 @@ def _between(low: Operand, width: Operand, unit: jax.Array) -> jax.Array:
     return convert(wide * width + low, unit.dtype)
 
 
-@lower("aten::normal_functional", padded=_NORMAL, runtime_floats="mean std", negative="std")
+@lower(
+    "aten::normal_functional",
+    draw="normal_1",
+    padded=_NORMAL,
+    runtime_floats="mean std",
+    negative="std",
+)
 def normal(self: object, mean: Operand = 0.0, std: Operand = 1.0, *, outs, key) -> jax.Array:
     x = _normal(key, outs[0])
-    if isinstance(std, jax.Array) or std != 1:
-        x = lax.mul(x, full(x.shape, std, x.dtype))
-    if isinstance(mean, jax.Array) or mean != 0:
-        x = lax.add(x, full(x.shape, mean, x.dtype))
-    return x
+    if is_number(mean, 0) and is_number(std, 1):
+        return x
+    if x.dtype == np.float32:
+        return _between(*(full((), number, x.dtype) for number in (mean, std)), x)
+    return lax.add(lax.mul(x, full(x.shape, std, x.dtype)), full(x.shape, mean, x.dtype))
 
 
 @lower(
     "aten::normal.float_float",
+    draw="normal_0",
     padded=_NORMAL,
     runtime_floats="mean std",
     negative="std",
@@ -180,10 +200,21 @@ def log_normal(self: jax.Array, mean: Operand = 1.0, std: Operand = 2.0, *, outs
     return lax.exp(normal(self, mean, std, outs=outs, key=key))
 
 
-@lower("aten::exponential", padded="aten::exponential", runtime_floats="lambd", negative="lambd")
+@lower(
+    "aten::exponential",
+    draw="exponential",
+    padded="aten::exponential",
+    runtime_floats="lambd",
+    negative="lambd",
+)
 def exponential(self: jax.Array, lambd: Operand = 1.0, *, outs, key) -> jax.Array:
-    u = _open_uniform(key, outs[0])
-    return lax.div(lax.neg(lax.log(u)), full(u.shape, lambd, u.dtype))
+    if _has_kernel(_wide(outs[0])):
+        x = ffi.random_floats(ffi.EXPONENTIAL, key, outs[0].shape)
+    else:
+        x = lax.neg(lax.log(_open_uniform(key, outs[0])))
+    # XLA would make this of a quotient.
+    scale = lax.div(full((), 1, x.dtype), full((), lambd, x.dtype))
+    return lax.mul(x, full(x.shape, scale, x.dtype))
 
 
 @lower("aten::geometric", padded="aten::geometric")

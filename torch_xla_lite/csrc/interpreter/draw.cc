@@ -54,6 +54,16 @@ at::Tensor Generate(const Threefry& key, at::IntArrayRef sizes, const Make& make
   return result;
 }
 
+// Of one of the kernels' distributions.
+at::Tensor Fill(void (*fill)(const Threefry&, int64_t, int64_t, float*), const Threefry& key,
+                const ir::Shape& out) {
+  at::Tensor values(at::detail::empty_cpu(out.dims(), at::kFloat));
+  float* const data = values.mutable_data_ptr<float>();
+  at::parallel_for(0, values.numel(), kernels::kBitsGrain,
+                   [&](int64_t begin, int64_t end) { fill(key, begin, end, data); });
+  return values;
+}
+
 // keep_mask of the lowerings.
 at::Tensor KeepMask(const Threefry& key, double probability, at::IntArrayRef sizes) {
   if (probability >= 1) return at::full(sizes, true, at::kBool);
@@ -65,11 +75,6 @@ at::Tensor KeepMask(const Threefry& key, double probability, at::IntArrayRef siz
     kernels::KeepMask(key, threshold, begin, end, data);
   });
   return mask;
-}
-
-// In [0, 1): random bits as the fraction of a number in [1, 2).
-float UniformFloat(uint32_t high, uint32_t low) {
-  return std::bit_cast<float>((high ^ low) >> 9 | 0x3F800000) - 1;
 }
 
 double UniformDouble(uint32_t high, uint32_t low) {
@@ -96,7 +101,7 @@ Results Bernoulli(const Stack& arguments, const Threefry& key, const ir::Shape& 
   probability = ToOpmath(probability);
   TORCH_CHECK(probability.ge(0).logical_and(probability.le(1)).all().item<bool>(),
               "Expected p_in >= 0 && p_in <= 1 to be true, but got false.");
-  const at::Tensor uniform = Generate<float>(key, out.dims(), UniformFloat);
+  const at::Tensor uniform = Fill(kernels::Uniform, key, out);
   return {uniform.to(probability.scalar_type()).lt(probability)};
 }
 
@@ -109,15 +114,31 @@ Results Rand(const Stack& /*arguments*/, const Threefry& key, const ir::Shape& o
   if (dtype == at::kDouble) return {Generate<double>(key, out.dims(), UniformDouble)};
   // Rounding to 16 bits must not reach 1.
   const float most = dtype == at::kHalf ? 1 - 0x1p-11F : dtype == at::kBFloat16 ? 1 - 0x1p-8F : 1;
-  return {Generate<float>(key, out.dims(), [&](uint32_t high, uint32_t low) {
-    return std::min(UniformFloat(high, low), most);
-  })};
+  at::Tensor values = Fill(kernels::Uniform, key, out);
+  return {most < 1 ? values.clamp_max_(most) : values};
 }
 
 // The product of two floats is exact in doubles, so that the sum is the same whether or not a
 // compiler fuses the two.
 at::Tensor Between(float low, float range, const at::Tensor& unit) {
   return unit.to(at::kDouble).mul_(range).add_(low).to(at::kFloat);
+}
+
+Results StandardNormal(const Stack& /*arguments*/, const Threefry& key, const ir::Shape& out) {
+  return {Fill(kernels::Normal, key, out)};
+}
+
+// The mean is argument kAt, and the deviation the next one.
+template <int kAt>
+Results Normal(const Stack& arguments, const Threefry& key, const ir::Shape& out) {
+  const float mean = arguments[kAt].toScalar().toFloat();
+  const float deviation = arguments[kAt + 1].toScalar().toFloat();
+  const at::Tensor values = Fill(kernels::Normal, key, out);
+  return {mean == 0 && deviation == 1 ? values : Between(mean, deviation, values)};
+}
+
+Results Exponential(const Stack& arguments, const Threefry& key, const ir::Shape& out) {
+  return {Fill(kernels::Exponential, key, out).mul_(1 / arguments[1].toScalar().toFloat())};
 }
 
 Results Uniform(const Stack& arguments, const Threefry& key, const ir::Shape& out) {
@@ -132,8 +153,7 @@ Results Rrelu(const Stack& arguments, const Threefry& key, const ir::Shape& out)
   const float lower = arguments[2].toScalar().toFloat(), upper = arguments[3].toScalar().toFloat();
   if (!arguments[4].toBool())
     return {at::where(negative, x.mul((lower + upper) / 2), x), arguments[1].toTensor()};
-  const at::Tensor drawn =
-      Between(lower, upper - lower, Generate<float>(key, out.dims(), UniformFloat));
+  const at::Tensor drawn = Between(lower, upper - lower, Fill(kernels::Uniform, key, out));
   const at::Tensor slope = at::where(negative, drawn, at::full({}, 1, at::kFloat));
   return {x.mul(slope), slope};
 }
@@ -223,8 +243,12 @@ Draw Find(std::string_view name) {
       {"bernoulli", Bernoulli},
       {"bernoulli_p", BernoulliP},
       {"dropout", NativeDropout},
+      {"exponential", Exponential},
       {"from_0", FromLow<0>},
       {"from_1", FromLow<1>},
+      {"normal", StandardNormal},
+      {"normal_0", Normal<0>},
+      {"normal_1", Normal<1>},
       {"permutation", Permutation},
       {"rand", Rand},
       {"random", Random},
@@ -238,7 +262,9 @@ Draw Find(std::string_view name) {
 bool IsExact(Draw draw, c10::ScalarType dtype) {
   const bool is_float =
       dtype == at::kFloat || dtype == at::kDouble || dtype == at::kHalf || dtype == at::kBFloat16;
-  if (draw == Uniform || draw == Rrelu) return is_float && dtype != at::kDouble;
+  const bool is_of_floats = draw == Uniform || draw == Rrelu || draw == StandardNormal ||
+                            draw == Normal<0> || draw == Normal<1> || draw == Exponential;
+  if (is_of_floats) return is_float && dtype != at::kDouble;
   if (draw == Rand || draw == NativeDropout) return is_float;
   return is_float || c10::isIntegralType(dtype, /*includeBool=*/true);
 }

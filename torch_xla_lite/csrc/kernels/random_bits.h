@@ -1,7 +1,9 @@
-// Random bits of jax's default generator, and booleans that are true with some probability.
+// Random bits of jax's default generator, and what is made of them.
 //
 //   RandomBits(Threefry::Of(seed, offset), 0, n, bits);
 //   // bits[i] == jax.random.bits(key, shape, dtype)[i] in row-major order
+//   Normal(Threefry::Of(seed, offset), 0, n, values);
+//   // but for rounding, values[i] == jax.random.normal(key, shape)[i]
 //
 // Each writes the elements from `begin` to `end - 1`.
 
@@ -22,6 +24,12 @@ void RandomBits(const Threefry& key, int64_t begin, int64_t end, uint64_t* bits)
 
 // Where 32 bits are below the threshold.
 void KeepMask(const Threefry& key, uint32_t threshold, int64_t begin, int64_t end, bool* mask);
+
+// Of the uniform distribution in [0, 1), of that with the mean 0 and the deviation 1, and of that
+// with the rate 1.
+void Uniform(const Threefry& key, int64_t begin, int64_t end, float* values);
+void Normal(const Threefry& key, int64_t begin, int64_t end, float* values);
+void Exponential(const Threefry& key, int64_t begin, int64_t end, float* values);
 
 }  // namespace torch_xla_lite::kernels
 

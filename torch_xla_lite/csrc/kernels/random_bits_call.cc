@@ -1,11 +1,13 @@
-// The XLA custom calls "torch_xla_lite.random_keys", "random_bits" and "keep_mask".
+// The XLA custom calls "torch_xla_lite.random_keys", "random_bits", "keep_mask", "normal" and
+// "exponential".
 //
 //   random_keys  uint64[n] -> uint32[n - 1, 2]: the key of each seed and the offset behind it
 //   random_bits  a key -> uint32[...] or uint64[...]
 //   keep_mask    a key -> pred[...], with the attribute `threshold`, int64
+//   normal, exponential   a key -> float[...]
 //
 // XLA repeats the instructions of the generator for each key and each array, compiles them each
-// time, and takes six times as long for a mask.
+// time, and takes six times as long for a mask. Interpreted graphs call the same functions.
 
 #include <xla/ffi/api/ffi.h>
 
@@ -55,6 +57,17 @@ xffi::Error MakeMask(Key key, xffi::Result<Mask> mask, int64_t threshold, xffi::
   return xffi::Error::Success();
 }
 
+template <void (*fill)(const Threefry&, int64_t, int64_t, float*)>
+xffi::Error MakeFloats(Key key, xffi::Result<xffi::Buffer<xffi::F32>> values,
+                       xffi::ThreadPool pool) {
+  const Threefry generator = Threefry::Of(key.typed_data());
+  const auto count = static_cast<int64_t>(values->element_count());
+  ParallelFor(pool, count, kBitsGrain, [&](int64_t begin, int64_t end) {
+    fill(generator, begin, end, values->typed_data());
+  });
+  return xffi::Error::Success();
+}
+
 }  // namespace
 }  // namespace torch_xla_lite::kernels
 
@@ -73,3 +86,16 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(TorchXlaLiteKeepMask, torch_xla_lite::kernels::Mak
                                   .Ret<torch_xla_lite::kernels::Mask>()
                                   .Attr<int64_t>("threshold")
                                   .Ctx<xla::ffi::ThreadPool>());
+XLA_FFI_DEFINE_HANDLER_SYMBOL(TorchXlaLiteNormal,
+                              torch_xla_lite::kernels::MakeFloats<torch_xla_lite::kernels::Normal>,
+                              xla::ffi::Ffi::Bind()
+                                  .Arg<torch_xla_lite::kernels::Key>()
+                                  .Ret<xla::ffi::Buffer<xla::ffi::F32>>()
+                                  .Ctx<xla::ffi::ThreadPool>());
+XLA_FFI_DEFINE_HANDLER_SYMBOL(
+    TorchXlaLiteExponential,
+    torch_xla_lite::kernels::MakeFloats<torch_xla_lite::kernels::Exponential>,
+    xla::ffi::Ffi::Bind()
+        .Arg<torch_xla_lite::kernels::Key>()
+        .Ret<xla::ffi::Buffer<xla::ffi::F32>>()
+        .Ctx<xla::ffi::ThreadPool>());

@@ -37,7 +37,9 @@ _SPLIT = "torch_xla_lite.split"
 _RANDOM_KEYS = "torch_xla_lite.random_keys"
 _RANDOM_BITS = "torch_xla_lite.random_bits"
 _KEEP_MASK = "torch_xla_lite.keep_mask"
-_RANDOM = (_RANDOM_KEYS, _RANDOM_BITS, _KEEP_MASK)
+NORMAL = "torch_xla_lite.normal"
+EXPONENTIAL = "torch_xla_lite.exponential"
+_RANDOM = (_RANDOM_KEYS, _RANDOM_BITS, _KEEP_MASK, NORMAL, EXPONENTIAL)
 TARGETS = frozenset({_ATEN, _INFALLIBLE_ATEN, _STORE, _SPLIT, *_RANDOM})
 
 # Calls that fail only for lack of memory, as any program of XLA may: nobody waits for them, and
@@ -82,6 +84,8 @@ def register(library: pathlib.Path = _LIBRARY) -> None:
         (_RANDOM_KEYS, handler.TorchXlaLiteRandomKeys),
         (_RANDOM_BITS, handler.TorchXlaLiteRandomBits),
         (_KEEP_MASK, handler.TorchXlaLiteKeepMask),
+        (NORMAL, handler.TorchXlaLiteNormal),
+        (EXPONENTIAL, handler.TorchXlaLiteExponential),
     ):
         jax.ffi.register_ffi_target(custom_call, jax.ffi.pycapsule(symbol), platform="cpu")
 
@@ -116,6 +120,15 @@ def keep_mask(key: jax.Array, threshold: int, shape: tuple[int, ...]) -> jax.Arr
     register()
     call = jax.ffi.ffi_call(_KEEP_MASK, jax.ShapeDtypeStruct(shape, np.bool_))
     return call(jax.random.key_data(key), threshold=np.int64(threshold))
+
+
+def random_floats(distribution: str, key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+    """`float32[shape]` of a standard distribution, NORMAL or EXPONENTIAL; for use as `keep_mask`
+    is."""
+    target.refuse_if_portable(distribution)
+    register()
+    call = jax.ffi.ffi_call(distribution, jax.ShapeDtypeStruct(shape, np.float32))
+    return call(jax.random.key_data(key))
 
 
 def random_keys(numbers: jax.Array) -> jax.Array:

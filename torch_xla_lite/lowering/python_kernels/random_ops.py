@@ -51,14 +51,14 @@ def multinomial(
     draws_once = not replacement or num_samples == 1
     if draws_once:
         message = "probability tensor contains either `inf`, `nan` or element < 0"
-        _assert_all((weights >= 0) & weights.isfinite(), message)
+        _assert_all((weights >= 0) & (weights < math.inf), message)
     else:
         of_entries = "invalid multinomial distribution (encountering probability entry"
         _assert_all(weights >= 0, f"{of_entries} < 0)")
         _assert_all(weights < math.inf, f"{of_entries} = infinity or NaN)")
     # NaN and negative numbers are refused above.
-    has_none = weights.clamp(min=0).sum(-1) <= 0
-    _assert_all(~has_none, "invalid multinomial distribution (sum of probabilities <= 0)")
+    has_some = weights.sum(-1) > 0
+    _assert_all(has_some, "invalid multinomial distribution (sum of probabilities <= 0)")
     if draws_once:
         rates = weights / torch.empty_like(weights).exponential_(generator=generator)
         if num_samples == 1:
