@@ -83,11 +83,8 @@ def measure(path: str) -> None:
     samples: list[Sample] = []
     for name in [*MODELS, *KINDS]:
         command = [sys.executable, "-m", "scripts.bench.costs", "worker", name]
-        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True)
-        if done.returncode != 0:
-            print(f"{name}: no samples", file=sys.stderr)
-            continue
-        new = json.loads(done.stdout.splitlines()[-1])
+        done = subprocess.check_output(command, env=environment, text=True)
+        new = json.loads(done.splitlines()[-1])
         samples += new
         for sample in new:
             print(name, *(f"{sample[key]:.6f}" for key in ("interpreted", "compiled", "executed")))
@@ -140,8 +137,8 @@ def sample_of(name: str, step: Callable[[], Any]) -> Sample:
     _XLAC.set_compile_when("repeated")
     alive = step()
     graph = _XLAC.pending_sizes()
-    arguments = len([s for s in _XLAC.pending_graph()[0] if not isinstance(s[0], str)])
-    roots = len(_XLAC.pending_graph()[1])
+    steps, roots, *_ = _XLAC.pending_graph()
+    arguments = sum(not isinstance(step[0], str) for step in steps) + len(roots)
     _XLAC.sync()
     del alive
     interpreted = min(seconds(9)[1:])
@@ -151,7 +148,7 @@ def sample_of(name: str, step: Callable[[], Any]) -> Sample:
     return {
         "name": name,
         "sizes": graph,
-        "arguments": arguments + roots,
+        "arguments": arguments,
         "interpreted": interpreted,
         "compiled": compiled - min(executed),
         "executed": min(executed),
@@ -203,6 +200,18 @@ def _writes(write: Callable[[Any, int], None]) -> Callable:
     return kind
 
 
+def _rows(rows: int) -> Callable:
+    """Products of a few rows and matrices that no cache has."""
+
+    def kind(x: Any) -> Callable[[], Any]:
+        size = 4 * x.shape[0]
+        inputs = torch.rand(rows, size, device="jax")
+        layers = itertools.cycle([nn.Linear(size, size).to("jax") for _ in range(max(LENGTHS))])
+        return lambda: next(layers)(inputs)
+
+    return kind
+
+
 def _optimizer(name: str, **options: Any) -> Callable:
     def kind(x: Any) -> Callable[[], Any]:
         parameters = [nn.Parameter(x.clone()) for _ in range(6)]
@@ -236,6 +245,8 @@ KINDS: dict[str, Callable] = {
     "scans": _function(lambda x: x.cumsum(0) + x.cumprod(1)),
     "sorts": _function(lambda x: [*x.sort(1), *x.topk(3), x.argmax(1), x.argsort(0)]),
     "products": _function(lambda x: (x @ x).t() @ x),
+    "one row": _rows(1),
+    "eight rows": _rows(8),
     "batched products": _function(
         lambda x: torch.bmm(x.expand(4, *x.shape).contiguous(), x.expand(4, *x.shape))
     ),
@@ -294,6 +305,7 @@ KINDS: dict[str, Callable] = {
     "gru cell": _layer(lambda n: nn.GRUCell(n, n)),
     "attention": _layer(lambda n: nn.TransformerEncoderLayer(32, 4, 64, dropout=0), (10, 4, 32)),
     "embedding": _layer(lambda n: nn.Sequential(_Labels(), nn.Embedding(n, 16), nn.Linear(16, 4))),
+    "large embedding": _layer(lambda n: nn.Sequential(_Labels(), nn.Embedding(20_000, n))),
     "sgd": _optimizer("SGD", momentum=0.9),
     "adam": _optimizer("Adam"),
     "fused adam": _optimizer("AdamW", fused=True),
@@ -338,7 +350,9 @@ def kind_of(op: str) -> str:
 
 def sums(sample: Sample, kind: str) -> list[float]:
     """The size of all calls of a kind."""
-    of_kind = [size[1:] for size in sample["sizes"] if kind_of(size[0]) == kind]
+    of_kind = [
+        package_costs.counted(op, size) for op, *size in sample["sizes"] if kind_of(op) == kind
+    ]
     return [sum(column) for column in zip(*of_kind, strict=True)] or [0.0] * 4
 
 

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+import torch
 
 from test.python import programs
 from torch_xla_lite import _XLAC
@@ -138,3 +139,13 @@ def test_a_full_disk_is_no_error(add, monkeypatch):
     monkeypatch.setattr(past_costs.compilation_cache, "write", write)
     add({1: 30.0})
     assert kept() == {}
+
+
+def test_what_a_lookup_costs_depends_on_what_it_returns_and_not_on_the_table():
+    costs, index = [], torch.arange(4).to("jax")
+    for rows in (10, 100_000):
+        table = torch.ones(rows, 8).to("jax")
+        found = torch.nn.functional.embedding(index, table), table[index], table[2:].t()[:, 0]
+        costs.append(_XLAC.pending_costs())
+        del found
+    assert costs[0] == costs[1]
