@@ -315,6 +315,7 @@ DRAWS = {
     "multinomial with replacement": lambda: torch.multinomial(RATES.jax(), 12, True),
     "normal of tensors": lambda: torch.normal(RATES[0].jax(), RATES.jax()),
     "normal of a tensor": lambda: torch.normal(RATES.jax().t(), 1.7),
+    "normal around a number": lambda: torch.normal(0.3, RATES.half().jax()),
     "gamma": lambda: torch._standard_gamma(torch.linspace(0.1, 9, 99).jax()),
     "gamma of float64": lambda: torch._standard_gamma(torch.linspace(0.1, 9, 99).double().jax()),
     "poisson": lambda: torch.poisson(torch.linspace(0, 99, 99).view(3, 33).jax().t()),
@@ -354,6 +355,7 @@ def test_each_seed_and_offset_gives_the_numbers_of_the_compiled_graph(seed, offs
 DRAWS_OF_BITS = (
     *("dropout", "bernoulli", "randint", "randperm", "rand of float64", "rrelu", "rrelu of half"),
     *("randn", "randn of bfloat16", "normal", "normal of a size", "exponential"),
+    *("normal of tensors", "normal of a tensor"),
 )
 
 

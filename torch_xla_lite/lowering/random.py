@@ -160,9 +160,12 @@ def normal(self: object, mean: Operand = 0.0, std: Operand = 1.0, *, outs, key) 
     x = _normal(key, outs[0])
     if is_number(mean, 0) and is_number(std, 1):
         return x
-    if x.dtype == np.float32:
-        return _between(*(full((), number, x.dtype) for number in (mean, std)), x)
-    return lax.add(lax.mul(x, full(x.shape, std, x.dtype)), full(x.shape, mean, x.dtype))
+    return _scaled(x, mean, std)
+
+
+def _scaled(x: jax.Array, mean: Operand, std: Operand) -> jax.Array:
+    mean, std = (full(x.shape, number, x.dtype) for number in (mean, std))
+    return _between(mean, std, x) if x.dtype == np.float32 else lax.add(lax.mul(x, std), mean)
 
 
 @lower(
@@ -183,6 +186,7 @@ def normal_of_size(
     "aten::normal.Tensor_float",
     "aten::normal.float_Tensor",
     "aten::normal.Tensor_Tensor",
+    draw="normal_of",
     padded="operands",
     refuses="biuc",
     shares="mean=same std=same",
@@ -191,8 +195,7 @@ def normal_of(mean: Operand, std: Operand = 1.0, *, outs, key) -> jax.Array:
     x = _normal(key, outs[0])
     if isinstance(std, jax.Array) and not is_complex(std.dtype):
         check(~jnp.all(std >= 0), "normal expects all elements of std >= 0.0", RuntimeError)
-    scaled = lax.mul(x, full(x.shape, std, x.dtype))
-    return lax.add(scaled, full(x.shape, mean, x.dtype))
+    return _scaled(x, mean, std)
 
 
 @lower("aten::log_normal", padded="aten::log_normal", runtime_floats="mean std", negative="std")

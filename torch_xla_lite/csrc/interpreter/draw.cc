@@ -137,6 +137,17 @@ Results Normal(const Stack& arguments, const Threefry& key, const ir::Shape& out
   return {mean == 0 && deviation == 1 ? values : Between(mean, deviation, values)};
 }
 
+// Of a mean and a deviation, of which one is a tensor.
+Results NormalOf(const Stack& arguments, const Threefry& key, const ir::Shape& out) {
+  const auto wide = [](const c10::IValue& x) {
+    return x.isTensor() ? x.toTensor().to(at::kDouble)
+                        : at::full({}, x.toScalar().toFloat(), at::kDouble);
+  };
+  const at::Tensor mean = wide(arguments[0]), deviation = wide(arguments[1]);
+  TORCH_CHECK(deviation.ge(0).all().item<bool>(), "normal expects all elements of std >= 0.0");
+  return {Fill(kernels::Normal, key, out).to(at::kDouble).mul_(deviation).add_(mean)};
+}
+
 Results Exponential(const Stack& arguments, const Threefry& key, const ir::Shape& out) {
   return {Fill(kernels::Exponential, key, out).mul_(1 / arguments[1].toScalar().toFloat())};
 }
@@ -249,6 +260,7 @@ Draw Find(std::string_view name) {
       {"normal", StandardNormal},
       {"normal_0", Normal<0>},
       {"normal_1", Normal<1>},
+      {"normal_of", NormalOf},
       {"permutation", Permutation},
       {"rand", Rand},
       {"random", Random},
@@ -263,7 +275,8 @@ bool IsExact(Draw draw, c10::ScalarType dtype) {
   const bool is_float =
       dtype == at::kFloat || dtype == at::kDouble || dtype == at::kHalf || dtype == at::kBFloat16;
   const bool is_of_floats = draw == Uniform || draw == Rrelu || draw == StandardNormal ||
-                            draw == Normal<0> || draw == Normal<1> || draw == Exponential;
+                            draw == Normal<0> || draw == Normal<1> || draw == NormalOf ||
+                            draw == Exponential;
   if (is_of_floats) return is_float && dtype != at::kDouble;
   if (draw == Rand || draw == NativeDropout) return is_float;
   return is_float || c10::isIntegralType(dtype, /*includeBool=*/true);
