@@ -10,6 +10,7 @@ from torch import nn
 
 import torch_xla_lite as txl
 from test.mesh import devices  # noqa: F401  before jax starts
+from test.python import tiers
 from torch_xla_lite import _XLAC, debug
 from torch_xla_lite.compiler import compilation_cache
 from torch_xla_lite.lowering.base import decomposition
@@ -169,13 +170,10 @@ def test_a_constraint_is_differentiable():
 
 
 def test_a_constraint_alone_places_what_was_on_one_device():
-    _XLAC.set_compile_when("repeated")
-    try:
+    with tiers.as_by_default():
         y = txl.shard(torch.ones(16, device="jax") * 2, "data")
         assert y.tolist() == [2] * 16
         assert spec_of(y) == "P('data')"
-    finally:
-        _XLAC.set_compile_when("first")
 
 
 def test_a_gradient_that_is_a_view_has_the_place_of_its_base():

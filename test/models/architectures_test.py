@@ -9,7 +9,8 @@ import torch
 
 from bazel.pytest_plugin import mostly_nightly
 from test.models import libraries
-from torch_xla_lite import _XLAC, debug
+from test.python import tiers
+from torch_xla_lite import debug
 
 transformers = libraries.require("transformers")
 
@@ -73,10 +74,8 @@ def small(architecture: str) -> torch.nn.Module:
 @pytest.fixture(autouse=True)
 def _runs_as_by_default(caplog: pytest.LogCaptureFixture):
     caplog.set_level(logging.ERROR)
-    _XLAC.clear_cache()
-    before = _XLAC.set_compile_when("repeated")
-    yield
-    _XLAC.set_compile_when(before)
+    with tiers.as_by_default():
+        yield
 
 
 @pytest.mark.needs("interpreter")

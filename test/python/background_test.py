@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from test.python import programs, tiers
+from test.python.tiers import counts
 from torch_xla_lite import _XLAC, debug
 from torch_xla_lite.compiler import compilation, new_graphs
 from torch_xla_lite.compiler.background import Worker
@@ -16,13 +17,9 @@ from torch_xla_lite.compiler.background import Worker
 
 @pytest.fixture(autouse=True)
 def _compiles_in_the_background():
-    _XLAC.clear_cache()
-    _XLAC.set_compile_when("background")
-    debug.reset_metrics()
-    with tiers.compiling_what_comes_back():
+    with tiers.mode("background"), tiers.compiling_what_comes_back():
         yield
-    wait_for_the_background()
-    _XLAC.set_compile_when("first")
+        wait_for_the_background()
 
 
 class Gate:
@@ -55,13 +52,6 @@ def wait_for_the_background() -> None:
     for thread in background_threads():
         thread.join(timeout=60)
         assert not thread.is_alive()
-
-
-def counts() -> tuple[int, int, int]:
-    """Graphs that were interpreted, compiled or loaded, and executed after that."""
-    metrics = debug.metrics()
-    new = metrics["compiles"] + metrics["loads"]
-    return metrics["interpretations"], new, metrics["executions"]
 
 
 def run_program(code: str, **environ: str) -> "subprocess.CompletedProcess[str]":

@@ -11,7 +11,7 @@ from torch.func import functional_call, grad, hessian, jacfwd, jvp, vmap
 from torch.nn import functional
 
 import torch_xla_lite
-from torch_xla_lite import _XLAC
+from test.python import tiers
 
 
 @pytest.fixture
@@ -36,21 +36,15 @@ def test_a_compiled_function_may_create_its_tensors():
     assert torch.compile(lambda: torch.ones(2, device="jax") + 1)().tolist() == [2, 2]
 
 
-@pytest.fixture(params=["first", "repeated"])
-def compile_when(request):
-    _XLAC.set_compile_when(request.param)
-    yield
-    _XLAC.set_compile_when("first")
-
-
 def traced_files():
     """Those of the functions that torch.compile has traced."""
     return [traced.co_filename for traced in torch._dynamo.utils.get_compilation_metrics()]
 
 
 @pytest.mark.few_daily(1)
+@pytest.mark.parametrize("mode", ["first", "repeated"])
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
-def test_what_runs_between_two_graphs_is_not_traced(compile_when, backend):
+def test_what_runs_between_two_graphs_is_not_traced(mode, backend):
     lstm = torch.nn.LSTM(4, 1).to("jax")
 
     def step(x):
@@ -62,7 +56,8 @@ def test_what_runs_between_two_graphs_is_not_traced(compile_when, backend):
     x = torch.eye(4, device="jax")
     torch.compiler.reset()
     torch._dynamo.utils.clear_compilation_metrics()
-    assert torch.compile(step, backend=backend)(x) == pytest.approx(step(x))
+    with tiers.mode(mode):
+        assert torch.compile(step, backend=backend)(x) == pytest.approx(step(x))
     assert set(traced_files()) == {__file__}
 
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import torch_xla_lite
+from test.python import tiers
 from torch_xla_lite import debug
 from torch_xla_lite.lowering import LoweringError
 
@@ -96,31 +97,22 @@ def test_an_op_without_a_lowering_runs_its_cpu_kernel_in_the_graph():
 MODES = pytest.mark.parametrize("mode", ["first", "repeated"])
 
 
-@pytest.fixture
-def interpreting(mode: str) -> Iterator[None]:
-    torch_xla_lite._XLAC.clear_cache()
-    torch_xla_lite._XLAC.set_compile_when(mode)
-    yield
-    torch_xla_lite._XLAC.set_compile_when("first")
-
-
 @MODES
-@pytest.mark.usefixtures("interpreting")
 def test_a_kernel_that_gives_another_dtype_than_its_fake_function_raises(
-    library: torch.library.Library,
+    library: torch.library.Library, mode: str
 ):
     library.define("doubles(Tensor x) -> Tensor")
     library.impl("doubles", lambda x: x.double(), "CPU")
     library.impl("doubles", torch.empty_like, "Meta")
-    with pytest.raises(RuntimeError, match=r"doubles.*has dtype Double, but its fake .* Float"):
+    error = pytest.raises(RuntimeError, match=r"doubles.*has dtype Double, but its fake .* Float")
+    with tiers.mode(mode), error:
         torch.ops.custom_ops_test.doubles(on_jax()).tolist()
 
 
 @MODES
-@pytest.mark.usefixtures("interpreting")
 @pytest.mark.parametrize("has_fake", [True, False])
 def test_a_kernel_that_writes_to_an_argument_without_saying_so_raises_and_changes_nothing(
-    library: torch.library.Library, has_fake: bool
+    library: torch.library.Library, has_fake: bool, mode: str
 ):
     name = "writes" if has_fake else "writes_at_once"
     library.define(f"{name}(Tensor x, Tensor[] others) -> Tensor")
@@ -129,7 +121,8 @@ def test_a_kernel_that_writes_to_an_argument_without_saying_so_raises_and_change
         library.impl(name, lambda x, others: x.new_empty(()), "Meta")
     x, one = on_jax().view(2, 2), torch.ones((), device="jax")
     same = x.clone()
-    with pytest.raises(RuntimeError, match=rf"::{name} writes to its argument others.*\n.*mutates"):
+    text = rf"::{name} writes to its argument others.*\n.*mutates"
+    with tiers.mode(mode), pytest.raises(RuntimeError, match=text):
         getattr(torch.ops.custom_ops_test, name)(one, [x]).item()
     assert same.tolist() == x.tolist() == [[0, 1], [2, 3]]
 

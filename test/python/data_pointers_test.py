@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.utils._pytree import tree_leaves
 
-from torch_xla_lite import _XLAC
+from test.python import tiers
 
 # They end the process, on each device, if a tensor is left out or has a shape that does not fit.
 UNCHECKED = re.compile("aten::(_thnn_differentiable_(gru|lstm)_cell_backward|_sobol_engine_.*)")
@@ -19,11 +19,7 @@ DTYPES = [torch.float32, torch.int64, torch.bool, torch.uint8, torch.int32, torc
 DAILY = [((2, 3), torch.float32), ((3,), torch.int64)]
 
 
-@pytest.fixture(autouse=True)
-def _interprets() -> Iterator[None]:
-    _XLAC.set_compile_when("repeated")
-    yield
-    _XLAC.set_compile_when("first")
+_interprets = tiers.autouse(tiers.as_by_default)
 
 
 def is_unrecorded(schema: torch.FunctionSchema) -> bool:

@@ -1,16 +1,9 @@
 """What cannot wait says so: reads while a graph is compiled or run, and forked processes."""
 
-import subprocess
-
 import pytest
 
 from bazel.pytest_plugin import mostly_nightly
 from test.python import programs
-
-
-def run(program: str) -> subprocess.CompletedProcess:
-    return programs.run(program)
-
 
 OP = """
 import os, sys, threading
@@ -37,23 +30,18 @@ x = torch.zeros(2).to("jax")
 
 @pytest.mark.nightly
 def test_a_lowering_that_reads_a_pending_tensor_raises():
-    done = run(
-        OP
-        + """
+    printed = programs.lines(f"""{OP}
 torch_xla_lite.register_lowering("test::op")(lambda x: x + pending.tolist()[0])
 value = op(x)
 message(torch_xla_lite.sync)
 print(value.tolist(), pending.tolist())
-"""
-    )
+""")
     # What the lowering read is computed by then.
-    assert done.stdout.splitlines() == ["True", "[1.0, 1.0] [1.0, 1.0]"], done.stderr
+    assert printed == ["True", "[1.0, 1.0] [1.0, 1.0]"]
 
 
 def test_a_kernel_that_reads_a_pending_tensor_raises():
-    done = run(
-        OP
-        + """
+    printed = programs.lines(f"""{OP}
 def kernel(x):
     return x + later.tolist()[0]
 
@@ -67,16 +55,13 @@ torch_xla_lite.compiler.compiler.Compiler.compile = staticmethod(record_another)
 torch_xla_lite.compiler.compiler.register()
 message(lambda: value.tolist())
 print(later.tolist())
-"""
-    )
-    assert done.stdout.splitlines() == ["True", "[2.0, 2.0]"], done.stderr
+""")
+    assert printed == ["True", "[2.0, 2.0]"]
 
 
 @pytest.mark.nightly
 def test_another_thread_may_read_a_pending_tensor_while_a_kernel_runs():
-    done = run(
-        OP
-        + """
+    printed = programs.lines(f"""{OP}
 started, read = threading.Event(), threading.Event()
 def kernel(x):
     started.set()
@@ -93,16 +78,13 @@ thread.start()
 result = op(x).tolist()
 thread.join()
 print(result)
-"""
-    )
-    assert done.stdout.splitlines() == ["[2.0, 2.0]", "[1.0, 1.0]"], done.stderr
+""")
+    assert printed == ["[2.0, 2.0]", "[1.0, 1.0]"]
 
 
 @pytest.mark.nightly
 def test_a_del_that_reads_a_pending_tensor_while_a_graph_is_compiled_raises():
-    done = run(
-        OP
-        + """
+    done = programs.run(f"""{OP}
 class Reader:
     def __del__(self):
         print(pending.tolist())
@@ -113,17 +95,14 @@ def lowering(x):
 
 torch_xla_lite.register_lowering("test::op")(lowering)
 print(op(x).tolist())
-"""
-    )
+""")
     assert done.stdout.splitlines() == ["[1.0, 1.0]"], done.stderr
     assert "was read while a graph is compiled or run" in done.stderr
 
 
 @pytest.mark.nightly
 def test_a_child_that_is_forked_during_a_sync_gets_an_error():
-    done = run(
-        OP
-        + """
+    printed = programs.lines(f"""{OP}
 started, forked = threading.Event(), threading.Event()
 
 def lowering(x):
@@ -145,19 +124,16 @@ if os.fork() == 0:
 forked.set()
 os.wait()
 thread.join()
-"""
-    )
-    assert done.stdout.splitlines() == [
+""")
+    assert printed == [
         "device jax cannot be used in a forked process: XLA's threads were not forked."
-    ], done.stderr
+    ]
 
 
 @pytest.mark.parametrize("children", mostly_nightly([20, 100], [20]))
 def test_children_that_are_forked_while_another_thread_records_can_drop_tensors(children: int):
-    done = run(
-        OP
-        + f"children = {children}"
-        + """
+    printed = programs.lines(f"""{OP}
+children = {children}
 stop = False
 
 def record():
@@ -176,6 +152,5 @@ for _ in range(children):
 stop = True
 thread.join()
 print("done")
-"""
-    )
-    assert done.stdout.splitlines() == ["done"], done.stderr
+""")
+    assert printed == ["done"]

@@ -16,11 +16,9 @@ from torch_xla_lite.startup import program_lines
 
 @pytest.fixture(autouse=True)
 def _interprets_first():
-    _XLAC.clear_cache()
-    before = _XLAC.set_compile_when("repeated")
-    with tiers.using(tiers.per_op(interpretation=1e6, compilation=4e6)):
+    costs = tiers.per_op(interpretation=1e6, compilation=4e6)
+    with tiers.as_by_default(), tiers.using(costs):
         yield
-    _XLAC.set_compile_when(before)
 
 
 def rows_of(function: str) -> list[times.Row]:

@@ -1,8 +1,6 @@
 """debug.metrics() counts what happened."""
 
 import itertools
-import os
-import subprocess
 import warnings
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -196,8 +194,7 @@ def test_a_graph_with_many_other_ops_is_described_in_short():
 @pytest.mark.nightly
 def test_the_line_of_an_op_that_differs_is_named(tmp_path):
     script = tmp_path / "program.py"
-    script.write_text(
-        """
+    program = """
 import torch, torch_xla_lite
 x = torch.ones(2).to("jax")
 x.sinh().tolist()
@@ -206,14 +203,7 @@ y.sinh().tolist()
 x.sinh().tolist()
 print(*torch_xla_lite.debug.explain_recompile(), sep="\\n")
 """
-    )
-    done = subprocess.run(
-        [*programs.python(), str(script)],
-        env={**os.environ, "TORCH_XLA_LITE_IR_DEBUG": "1"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = programs.run_file(script, program, TORCH_XLA_LITE_IR_DEBUG="1")
     assert done.stdout.splitlines() == [
         f"{script}:4 in <module>: the first graph",
         f"{script}:6 in <module>: it also has aten::tan (recorded at {script}:5 in <module>)",
@@ -356,14 +346,7 @@ print(torch_xla_lite.debug.graph())
 
 def test_the_pending_graph_is_shown_with_lines(tmp_path):
     script = tmp_path / "program.py"
-    script.write_text(WITH_LINES)
-    done = subprocess.run(
-        [*programs.python(), str(script)],
-        env={**os.environ, "TORCH_XLA_LITE_IR_DEBUG": "1"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = programs.run_file(script, WITH_LINES, TORCH_XLA_LITE_IR_DEBUG="1")
     assert done.stdout.splitlines() == [
         "%0 = input float32[2]",
         f"%1 = aten::mul.Tensor(%0) -> float32[2]      # {script}:4 in <module>",

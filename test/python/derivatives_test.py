@@ -16,18 +16,24 @@ SPECIAL = (-INF, -100.0, -9.5, -3, -1, -0.5, 0, 0.5, 1, 3, 6, 9.5, 100, INF)
 # The ends of intervals: kinks, poles, and where a part of a formula overflows.
 OF_ONE = {
     "abs": torch.abs,
+    "celu": nn.functional.celu,
     "clamp": lambda x: x.clamp(-1, 3),
     "clamp_max": lambda x: x.clamp_max(3),
+    "digamma": lambda x: torch.digamma(x + 0.25 * (x <= 0)),
     "elu": nn.functional.elu,
     "erfcx": torch.special.erfcx,
     "hardswish": nn.functional.hardswish,
     "hardtanh": nn.functional.hardtanh,
     "i0": torch.i0,
     "leaky_relu": nn.functional.leaky_relu,
+    "log_ndtr": torch.special.log_ndtr,
     "logit": torch.logit,
     "logit of a range": lambda x: torch.logit(x, 0.5),
     "logsigmoid": nn.functional.logsigmoid,
     "ndtri": torch.special.ndtri,
+    "norm": lambda x: torch.linalg.vector_norm(x.expand(2, -1), dim=0),
+    "norm of a root": lambda x: torch.linalg.vector_norm(x.expand(2, -1), 0.5, dim=0),
+    "norm of a power": lambda x: torch.linalg.vector_norm(x.expand(2, -1), 3, dim=0),
     "polygamma": lambda x: torch.polygamma(2, x),
     "pow of a number": lambda x: x**0.5,
     "prelu": lambda x: nn.functional.prelu(x, torch.tensor([0.25]).to(x.device)),
@@ -37,6 +43,7 @@ OF_ONE = {
     "sinc": torch.sinc,
     "softplus": nn.functional.softplus,
     "sqrt": torch.sqrt,
+    "std": lambda x: torch.std(x.expand(2, -1), dim=0) + x,
 }
 OF_TWO = {
     "atan2": torch.atan2,
@@ -64,7 +71,7 @@ class Applied(nn.Module):
         return self.fn(*tensors)
 
 
-def check(fn: Callable, *inputs: torch.Tensor) -> None:
+def check(fn: Callable, *inputs: torch.Tensor, rtol: float = 1e-4, atol: float = 1e-6) -> None:
     """Compares the derivatives for each input, in reverse and in forward mode."""
     tensors = [x.clone().requires_grad_() for x in inputs]
     result = fn(*tensors)
@@ -78,7 +85,7 @@ def check(fn: Callable, *inputs: torch.Tensor) -> None:
         return vjp(jnp.ones_like(value))
 
     for found, gradient in zip(gradients(*arrays), expected, strict=True):
-        np.testing.assert_allclose(found, gradient.numpy(), 1e-4, 1e-6)
+        np.testing.assert_allclose(found, gradient.numpy(), rtol, atol)
 
 
 @pytest.mark.few_daily(2)
@@ -92,6 +99,26 @@ def test_of_one_operand(name: str):
 def test_of_two_operands(name: str):
     x = torch.tensor(SPECIAL)
     check(OF_TWO[name], *torch.meshgrid(x, x, indexing="ij"))
+
+
+# Lowerings with a rule of their own, where samples of the database do not come to.
+RULES = {
+    "dilated max_pool1d": lambda x: nn.functional.max_pool1d(x.reshape(1, 2, 36), 3, 2, 1, 2),
+    "householder_product without reflections": lambda x: (
+        torch.linalg.householder_product(x[:12].reshape(2, 3, 2), x[:0].reshape(2, 0)) + x[0]
+    ),
+    "eigvalsh of the upper triangle": lambda x: torch.linalg.eigvalsh(x[:9].reshape(3, 3), "U"),
+    "norm of complex numbers": lambda x: torch.linalg.vector_norm(
+        torch.complex(x[:36], x[36:]).reshape(6, 6), 1.5, 0
+    ),
+}
+
+
+@pytest.mark.few_daily(1)
+@pytest.mark.parametrize("name", RULES)
+def test_of_a_rule(name: str):
+    x = torch.randn(72, generator=torch.Generator().manual_seed(0))
+    check(lambda x: RULES[name](x) ** 2, x, rtol=1e-3, atol=1e-3)
 
 
 def test_of_a_list_of_operands():

@@ -64,10 +64,11 @@ def test_methods_carry_the_name():
     assert torch.nn.Linear(2, 2).jax().weight.is_jax
 
 
-def test_synchronize_runs_what_is_recorded():
+@pytest.mark.parametrize("synchronize", [torch.jax.synchronize, torch.accelerator.synchronize])
+def test_synchronize_runs_what_is_recorded(synchronize):
     kept = torch.ones(2, device="jax") + 1
     torch_xla_lite.debug.reset_metrics()
-    torch.jax.synchronize()
+    synchronize()
     assert torch_xla_lite.debug.metrics()["executions"] == 1
     assert kept.tolist() == [2, 2]
 
@@ -80,14 +81,6 @@ def test_synchronize_waits():
     assert jnp.asarray(big).is_ready()
 
 
-def test_the_accelerator_synchronizes_too():
-    kept = torch.ones(2, device="jax") + 1
-    torch_xla_lite.debug.reset_metrics()
-    torch.accelerator.synchronize()
-    assert torch_xla_lite.debug.metrics()["executions"] == 1
-    assert kept.tolist() == [2, 2]
-
-
 def test_properties_name_what_xla_runs_on():
     assert torch.jax.get_device_properties()["platform"] == jax.default_backend()
     assert torch.jax.get_device_name()
@@ -96,22 +89,14 @@ def test_properties_name_what_xla_runs_on():
 # --- modules --------------------------------------------------------------------------------------
 
 
-def test_parameters_stay_the_same_objects():
+def test_parameters_stay_the_same_objects_there_and_back():
     model = torch.nn.Linear(3, 2)
-    before = list(model.parameters())
-    model.to("jax")
-    assert all(new is old for new, old in zip(model.parameters(), before, strict=True))
-    assert all(parameter.is_jax for parameter in model.parameters())
-
-
-def test_parameters_stay_the_same_objects_on_the_way_back():
-    model = torch.nn.Linear(3, 2)
-    expected = model.weight.detach().clone()
-    weight = model.weight
-    model.to("jax").cpu()
-    assert model.weight is weight
-    assert weight.is_cpu
-    assert torch.equal(weight, expected)
+    before, values = list(model.parameters()), model.weight.tolist()
+    for device in ("jax", "cpu"):
+        model.to(device)
+        assert all(new is old for new, old in zip(model.parameters(), before, strict=True))
+        assert {parameter.device.type for parameter in before} == {device}
+    assert model.weight.tolist() == values
 
 
 def test_an_optimizer_made_before_the_move_trains_the_model():
@@ -124,19 +109,23 @@ def test_an_optimizer_made_before_the_move_trains_the_model():
     assert torch.equal(model.weight.detach().cpu(), before - 1)
 
 
-def test_gradients_move_with_their_parameters():
-    model = torch.nn.Linear(3, 1, bias=False)
-    model(torch.ones(1, 3)).sum().backward()
-    model.to("jax")
-    assert model.weight.grad.is_jax
-    assert model.weight.grad.tolist() == [[1, 1, 1]]
-
-
-def test_attributes_of_parameters_stay():
-    model = torch.nn.Linear(3, 1)
+def test_what_belongs_to_a_parameter_moves_with_it():
+    model = torch.nn.Linear(2, 2)
+    weight, calls = weakref.ref(model.weight), []
     model.weight.note = "kept"
+    model.weight.register_hook(lambda gradient: calls.append("gradient"))
+    model.weight.register_post_accumulate_grad_hook(lambda parameter: calls.append(parameter))
+    model.bias.requires_grad_(False)
+    model(torch.ones(1, 2)).sum().backward()
     model.to("jax")
-    assert model.weight.note == "kept"
+    assert weight() is model.weight
+    assert (model.weight.note, model.weight.requires_grad) == ("kept", True)
+    assert not model.bias.requires_grad
+    assert model.weight.grad.is_jax
+    assert model.weight.grad.tolist() == [[1, 1], [1, 1]]
+    model(torch.ones(1, 2, device="jax")).sum().backward()
+    assert calls[2] == "gradient"
+    assert calls[3] is model.weight
 
 
 def test_tied_parameters_stay_tied():
@@ -147,33 +136,20 @@ def test_tied_parameters_stay_tied():
     assert model[0].weight.is_jax
 
 
-def test_frozen_parameters_stay_frozen():
-    model = torch.nn.Linear(2, 2)
-    model.weight.requires_grad_(False)
-    model.to("jax")
-    assert not model.weight.requires_grad
-    assert model.bias.requires_grad
-
-
 def test_buffers_move():
     assert torch.nn.BatchNorm1d(2).to("jax").running_mean.is_jax
 
 
-def test_dtype_and_device_change_together():
+@pytest.mark.parametrize(
+    "change", [lambda model: model.to("jax", torch.float64), lambda model: model.to("jax").double()]
+)
+def test_a_change_of_dtype_keeps_the_objects(change):
     model = torch.nn.Linear(2, 2)
     weight = model.weight
-    model.to("jax", torch.float64)
+    change(model)
     assert model.weight is weight
     assert weight.dtype == torch.float64
     assert weight.is_jax
-
-
-def test_a_change_of_dtype_on_the_device_keeps_the_objects():
-    model = torch.nn.Linear(2, 2).to("jax")
-    weight = model.weight
-    model.double()
-    assert model.weight is weight
-    assert weight.dtype == torch.float64
 
 
 def test_a_lazy_module_can_be_moved_before_it_has_a_shape():
@@ -196,24 +172,6 @@ def test_a_module_moves_while_its_graph_is_alive(make, source, target):
     model(torch.ones(4, 1, 2, device=target))[0].sum().backward()
     with pytest.raises(RuntimeError, match=r"moved to .* after the forward pass"):
         output.sum().backward()
-
-
-def test_hooks_of_parameters_stay():
-    model = torch.nn.Linear(2, 2)
-    calls = []
-    model.weight.register_hook(lambda gradient: calls.append("gradient"))
-    model.weight.register_post_accumulate_grad_hook(lambda parameter: calls.append(parameter))
-    model.to("jax")
-    model(torch.ones(1, 2, device="jax")).sum().backward()
-    assert calls[0] == "gradient"
-    assert calls[1] is model.weight
-
-
-def test_weak_references_to_parameters_stay():
-    model = torch.nn.Linear(2, 2)
-    reference = weakref.ref(model.weight)
-    model.to("jax")
-    assert reference() is model.weight
 
 
 def test_to_empty_gives_parameters_on_the_device():

@@ -14,7 +14,6 @@ import pytest
 import torch
 
 from test.python import database, tiers
-from torch_xla_lite import _XLAC
 
 
 def named(op: Any) -> list[Any]:
@@ -120,11 +119,7 @@ def differences(name: str, source: str) -> list[str]:
     return different
 
 
-@pytest.fixture(autouse=True)
-def _interprets() -> Iterator[None]:
-    _XLAC.set_compile_when("repeated")
-    yield
-    _XLAC.set_compile_when("first")
+_interprets = tiers.autouse(tiers.interpreting)
 
 
 @pytest.mark.parametrize("name", DAILY)
@@ -138,5 +133,4 @@ def test_the_errors_of_an_op_are_those_of_the_cpu(name: str, source: str):
 @pytest.mark.parametrize("source", SOURCES)
 def test_the_errors_of_each_op_are_those_of_the_cpu(source: str, part: int):
     names = database.part(part, PARTS, [*database.ENDLESS, *database.UNCHECKED])
-    with tiers.using(tiers.per_op(interpretation=1, compilation=1e9)):
-        assert database.found(names, lambda name: differences(name, source)) == {}
+    assert database.found(names, lambda name: differences(name, source)) == {}

@@ -6,34 +6,20 @@ round once are compared with the CPU's float32 kernels, all others with its kern
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import torch
 import torch.nn.functional as F
 
 import torch_xla_lite
-from torch_xla_lite import _XLAC
+from test.python import tiers
 
 aten = torch.ops.aten
 
 VALUES = [1e-3, 6e4, -3.0, 0.1, 1.0, 70.0, 0.0, -0.0, 2.5, 1 / 3, 3e4, -1e-4, math.inf, math.nan]
-NUMBERS = [
-    70000.0,
-    6e4,
-    1 / 3,
-    65520.0,
-    -70000.0,
-    1e10,
-    0.1,
-    1e-3,
-    3,
-    2**17,
-    -2.5,
-    1e-8,
-    0,
-    math.inf,
-]
+NUMBERS = [70000.0, 6e4, 1 / 3, 65520.0, -70000.0, 1e10, 0.1, 1e-3, 3, 2**17, -2.5, 1e-8, 0]
+NUMBERS += [math.inf]
 
 Function = Callable[[torch.Tensor, float], torch.Tensor]
 
@@ -151,14 +137,7 @@ AS_THE_CPU: dict[str, Function] = {
 }
 
 
-@pytest.fixture(params=["first", "repeated"], autouse=True)
-def compile_when(request: pytest.FixtureRequest) -> Iterator[None]:
-    _XLAC.clear_cache()  # What was compiled before is not interpreted.
-    _XLAC.set_compile_when(request.param)
-    yield
-    _XLAC.set_compile_when("first")
-
-
+_compiles_or_interprets = tiers.autouse(tiers.mode, "first", "repeated")
 dtypes = pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
 
 

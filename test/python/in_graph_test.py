@@ -37,114 +37,68 @@ def grouped(a, b, offsets):
     return torch._grouped_mm(a, b, offs=offsets)
 
 
-# The op, its inputs that need gradients, and what changes from step to step.
+# Of a matrix, rows and values that need gradients, and of what changes from step to step: marks of
+# rows, or of elements.
 X = (torch.randn(4, 3), torch.randn(3, 3), torch.randn(6))
+OF_ROWS = {
+    "x[rows] = number": lambda x, v, w, m: assign(x, m.bool(), values=5.0),
+    "x[rows] = row": lambda x, v, w, m: assign(x, m.bool(), values=v[0]),
+    "x[rows] = rows": lambda x, v, w, m: assign(x, m.bool(), values=v),
+    "x[rows, 1] = values": lambda x, v, w, m: assign(x, m.bool(), 1, values=v[0]),
+    "x[rows, places] = number": lambda x, v, w, m: assign(
+        x, m.bool(), places(x, 2, 0, 1), values=5.0
+    ),
+    "x[rows, places] = values": lambda x, v, w, m: assign(
+        x, m.bool(), places(x, 2, 2, -3), values=v[0].detach()
+    ),
+    "x[places, columns] adds": lambda x, v, w, m: (
+        (x * 2).t().index_put((places(x, 1, 1, 0), m.bool()), v[0].detach(), True)
+    ),
+    "x[:, columns] = columns": lambda x, v, w, m: assign(x.t(), slice(None), m.bool(), values=v),
+    "x[:, columns] = a column": lambda x, v, w, m: assign(
+        x.t(), slice(None), m.bool(), values=v[:, :1]
+    ),
+    "x[rows] = values without gradients": lambda x, v, w, m: assign(x, m.bool(), values=v.detach()),
+    "index_put": lambda x, v, w, m: put(x, m, v),
+    "index_put adds": lambda x, v, w, m: put(x, m, v, True),
+    "index_put adds a row": lambda x, v, w, m: put(x, m, v[:1], True),
+    "_index_put_impl_": lambda x, v, w, m: torch.ops.aten._index_put_impl_(
+        (x * 2).detach(), [m.bool()], v.detach(), True
+    ),
+    "index_fill with a number": lambda x, v, w, m: x.index_fill(0, m, torch.tensor(5.0)),
+    "x[rows] = integer": lambda x, v, w, m: assign(x, m.bool(), values=torch.tensor(5)),
+    "x[:, columns] = integer": lambda x, v, w, m: assign(
+        x.t(), slice(None), m.bool(), values=torch.tensor(5)
+    ),
+    "weighted bincount": lambda x, v, w, m: (
+        torch.bincount(m + 1, v.detach().new_ones(4), minlength=9) + x.sum()
+    ),
+}
+OF_ELEMENTS = {
+    "x[elements, places] = number": lambda x, v, w, m: assign(
+        torch.stack([x, x + 1], 2), m.bool(), places(x, 0, 1, 1, 1, 0), values=5.0
+    ),
+    "x[elements] = values": lambda x, v, w, m: assign(x, m.bool(), values=w[:5]),
+    "masked_scatter": lambda x, v, w, m: x.masked_scatter(m.bool(), w),
+    "masked_fill": lambda x, v, w, m: x.masked_fill(m.bool(), w[0]),
+    "masked_fill_": lambda x, v, w, m: (x * 2).masked_fill_(m.bool(), w[0]),
+    "masked_fill with a number": lambda x, v, w, m: (
+        x + x.detach().masked_fill(m.bool(), torch.tensor(5.0))
+    ),
+    "masked_fill_ with a number": lambda x, v, w, m: (
+        x + (m * 2).masked_fill_(m.bool(), torch.tensor(5))
+    ),
+    "sum over a mask": lambda x, v, w, m: torch.where(m.bool(), x, 0).sum() / m.sum(),
+    "bincount": lambda x, v, w, m: torch.bincount(m.flatten() * 3 % 7, minlength=9) + x.sum(),
+}
+# The op, its inputs that need gradients, and what changes.
 CASES = {
-    "x[rows] = number": (lambda x, v, w, m: assign(x, m.bool(), values=5.0), X, ROWS),
-    "x[rows] = row": (lambda x, v, w, m: assign(x, m.bool(), values=v[0]), X, ROWS),
-    "x[rows] = rows": (lambda x, v, w, m: assign(x, m.bool(), values=v), X, ROWS),
-    "x[rows, 1] = values": (lambda x, v, w, m: assign(x, m.bool(), 1, values=v[0]), X, ROWS),
-    "x[rows, places] = number": (
-        lambda x, v, w, m: assign(x, m.bool(), places(x, 2, 0, 1), values=5.0),
-        X,
-        ROWS,
-    ),
-    "x[rows, places] = values": (
-        lambda x, v, w, m: assign(x, m.bool(), places(x, 2, 2, -3), values=v[0].detach()),
-        X,
-        ROWS,
-    ),
-    "x[places, columns] adds": (
-        lambda x, v, w, m: (
-            (x * 2).t().index_put((places(x, 1, 1, 0), m.bool()), v[0].detach(), True)
-        ),
-        X,
-        ROWS,
-    ),
-    "x[elements, places] = number": (
-        lambda x, v, w, m: assign(
-            torch.stack([x, x + 1], 2), m.bool(), places(x, 0, 1, 1, 1, 0), values=5.0
-        ),
-        X,
-        ELEMENTS,
-    ),
+    **{name: (function, X, ROWS) for name, function in OF_ROWS.items()},
+    **{name: (function, X, ELEMENTS) for name, function in OF_ELEMENTS.items()},
     "x[one row, places] = number": (
         lambda x, v, w, m: assign(x, m == m.max(), places(x, 2, 0), values=5.0),
         X,
         [torch.randperm(4) for _ in range(3)],
-    ),
-    "x[elements] = values": (
-        lambda x, v, w, m: assign(x, m.bool(), values=w[:5]),
-        X,
-        ELEMENTS,
-    ),
-    "x[:, columns] = columns": (
-        lambda x, v, w, m: assign(x.t(), slice(None), m.bool(), values=v),
-        X,
-        ROWS,
-    ),
-    "x[:, columns] = a column": (
-        lambda x, v, w, m: assign(x.t(), slice(None), m.bool(), values=v[:, :1]),
-        X,
-        ROWS,
-    ),
-    "x[bytes] = values": (
-        lambda x, v, w, m: assign(x, m.to(torch.bool), values=v.detach()),
-        X,
-        ROWS,
-    ),
-    "index_put": (lambda x, v, w, m: put(x, m, v), X, ROWS),
-    "index_put adds": (lambda x, v, w, m: put(x, m, v, True), X, ROWS),
-    "index_put adds a row": (lambda x, v, w, m: put(x, m, v[:1], True), X, ROWS),
-    "_index_put_impl_": (
-        lambda x, v, w, m: torch.ops.aten._index_put_impl_(
-            (x * 2).detach(), [m.bool()], v.detach(), True
-        ),
-        X,
-        ROWS,
-    ),
-    "masked_scatter": (lambda x, v, w, m: x.masked_scatter(m.bool(), w), X, ELEMENTS),
-    "masked_fill": (lambda x, v, w, m: x.masked_fill(m.bool(), w[0]), X, ELEMENTS),
-    "masked_fill_": (lambda x, v, w, m: (x * 2).masked_fill_(m.bool(), w[0]), X, ELEMENTS),
-    "masked_fill with a number": (
-        lambda x, v, w, m: x + x.detach().masked_fill(m.bool(), torch.tensor(5.0)),
-        X,
-        ELEMENTS,
-    ),
-    "masked_fill_ with a number": (
-        lambda x, v, w, m: x + (m * 2).masked_fill_(m.bool(), torch.tensor(5)),
-        X,
-        ELEMENTS,
-    ),
-    "index_fill with a number": (
-        lambda x, v, w, m: x.index_fill(0, m, torch.tensor(5.0)),
-        X,
-        ROWS,
-    ),
-    "x[rows] = integer": (
-        lambda x, v, w, m: assign(x, m.bool(), values=torch.tensor(5)),
-        X,
-        ROWS,
-    ),
-    "x[:, columns] = integer": (
-        lambda x, v, w, m: assign(x.t(), slice(None), m.bool(), values=torch.tensor(5)),
-        X,
-        ROWS,
-    ),
-    "sum over a mask": (
-        lambda x, v, w, m: torch.where(m.bool(), x, 0).sum() / m.sum(),
-        X,
-        ELEMENTS,
-    ),
-    "bincount": (
-        lambda x, v, w, m: torch.bincount(m.flatten() * 3 % 7, minlength=9) + x.sum(),
-        X,
-        ELEMENTS,
-    ),
-    "weighted bincount": (
-        lambda x, v, w, m: torch.bincount(m + 1, v.detach().new_ones(4), minlength=9) + x.sum(),
-        X,
-        ROWS,
     ),
     **{
         f"ctc_loss {options}": (

@@ -2,7 +2,6 @@
 
 import gc
 import math
-import subprocess
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +14,7 @@ import torch.nn.functional as F
 
 import torch_xla_lite
 from test.python import tiers
-from test.python.programs import run
+from test.python.programs import lines, run, run_file
 
 X = torch.arange(12.0).reshape(3, 4)
 BAD, NEGATIVE, GOOD = (torch.tensor(v) for v in ([0, 7], [0, -5], [0, 2]))
@@ -199,24 +198,16 @@ print(rows.tolist())
 """
 
 
-def run_program(value: str, tmp_path) -> subprocess.CompletedProcess:
-    program = tmp_path / "program.py"
-    program.write_text(PROGRAM)
-    code = f"import runpy; runpy.run_path({str(program)!r})"
-    return run(code, TORCH_XLA_LITE_CHECK_INDICES=value)
-
-
 def test_checked_mode_raises_when_the_graph_runs_and_names_the_line(tmp_path):
-    process = run_program("1", tmp_path)
+    process = run_file(tmp_path / "program.py", PROGRAM, TORCH_XLA_LITE_CHECK_INDICES="1")
     assert "ran" not in process.stdout
     assert "IndexError" in process.stderr
     assert "program.py:5" in process.stderr
 
 
-def test_without_checks_the_nearest_element_is_read(tmp_path):
-    process = run_program("0", tmp_path)
-    assert process.returncode == 0, process.stderr
-    assert "ran\n[[1.0, 1.0" in process.stdout
+def test_without_checks_the_nearest_element_is_read():
+    ran, rows = lines(PROGRAM, TORCH_XLA_LITE_CHECK_INDICES="0")
+    assert ran == "ran" and rows.startswith("[[1.0, 1.0")
 
 
 ASSERTIONS = {

@@ -12,6 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import torch_xla_lite
 from test.python import tiers
 from test.python.programs import run
+from test.python.tiers import counts
 from torch_xla_lite import _XLAC, debug
 from torch_xla_lite.compiler import costs, new_graphs
 from torch_xla_lite.debug import times
@@ -20,19 +21,8 @@ from torch_xla_lite.lowering.base import target
 
 @pytest.fixture(autouse=True)
 def _interprets_first():
-    _XLAC.clear_cache()
-    _XLAC.set_compile_when("repeated")
-    debug.reset_metrics()
-    with tiers.compiling_what_comes_back():
+    with tiers.as_by_default(), tiers.compiling_what_comes_back():
         yield
-    _XLAC.set_compile_when("first")
-
-
-def counts() -> tuple[int, int, int]:
-    """Graphs that were interpreted, compiled or loaded, and executed after that."""
-    metrics = debug.metrics()
-    new = metrics["compiles"] + metrics["loads"]
-    return metrics["interpretations"], new, metrics["executions"]
 
 
 def test_a_graph_is_compiled_when_it_comes_back():

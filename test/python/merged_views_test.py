@@ -5,7 +5,8 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from torch_xla_lite import _XLAC, debug
+from test.python import tiers
+from torch_xla_lite import debug
 
 UNMERGED = 8  # steps of a chain that stay as the program made them
 
@@ -87,7 +88,7 @@ def test_a_chain_that_does_not_merge_is_read_and_written():
     for _ in range(500):
         y, view = y[None].expand(2, 3)[1], view[None].expand(2, 3)[1]
     assert len(ops_of(y)) == 1500
-    with _interpreting():
+    with tiers.as_by_default():
         y[1:].add_(1)
         view[1:].add_(1)
         assert x.tolist() == on_cpu.tolist()
@@ -99,13 +100,5 @@ def test_a_chain_of_a_hundred_thousand_views_ends():
     for _ in range(100_000):
         y = y.t()
     y.add_(1)
-    with _interpreting():
+    with tiers.as_by_default():
         assert x.tolist() == [[1, 2, 3], [4, 5, 6]]
-
-
-class _interpreting:
-    def __enter__(self) -> None:
-        self.before = _XLAC.set_compile_when("repeated")
-
-    def __exit__(self, *error: object) -> None:
-        _XLAC.set_compile_when(self.before)

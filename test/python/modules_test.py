@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-import torch_xla_lite
+from test.python import tiers
 from torch_xla_lite import debug
 
 PADDING = torch.tensor([[False] * 5, [False] * 3 + [True] * 2])
@@ -36,9 +36,6 @@ class Seq2Seq(nn.Module):
 
 
 MODULES = {
-    "lstm": (nn.LSTM(4, 5, 2, bidirectional=True), torch.randn(6, 3, 4)),
-    "gru": (nn.GRU(4, 5, batch_first=True), torch.randn(3, 6, 4)),
-    "rnn": (nn.RNN(4, 5), torch.randn(6, 3, 4)),
     "encoder": (MaskedEncoder(), torch.randn(2, 5, 8), PADDING),
     "encoder, norm first": (
         MaskedEncoder(norm_first=True, activation="gelu"),
@@ -46,38 +43,6 @@ MODULES = {
         PADDING,
     ),
     "seq2seq": (Seq2Seq(), torch.randn(2, 5, 8), torch.randn(2, 4, 8)),
-    "images": (
-        nn.Sequential(
-            nn.ConvTranspose2d(3, 8, 3, stride=2, padding=1, output_padding=1),
-            nn.GroupNorm(4, 8),
-            nn.SiLU(),
-            nn.Upsample(scale_factor=2, mode="bilinear"),
-            nn.InstanceNorm2d(8, affine=True),
-            nn.Conv2d(8, 4, 3, groups=2, padding_mode="reflect", padding=1),
-            nn.AdaptiveMaxPool2d((5, 3)),
-        ),
-        torch.randn(2, 3, 6, 6),
-    ),
-    "signals": (
-        nn.Sequential(
-            nn.Conv1d(3, 6, 3),
-            nn.BatchNorm1d(6),
-            nn.GELU(),
-            nn.MaxPool1d(2),
-            nn.AdaptiveAvgPool1d(3),
-            nn.Flatten(),
-            nn.LayerNorm(18),
-            nn.PReLU(),
-            nn.Softplus(),
-        ),
-        torch.randn(4, 3, 12),
-    ),
-    "volumes": (
-        nn.Sequential(nn.Conv3d(2, 4, 3), nn.BatchNorm3d(4), nn.ELU(), nn.MaxPool3d(2)),
-        torch.randn(2, 2, 8, 8, 8),
-    ),
-    "bags": (nn.EmbeddingBag(10, 4, mode="mean"), torch.randint(0, 10, (3, 4))),
-    "bilinear": (nn.Bilinear(3, 4, 2), torch.randn(5, 3), torch.randn(5, 4)),
 }
 
 
@@ -114,12 +79,9 @@ def test_attention_in_evaluation_without_weights(mode):
     with torch.no_grad():
         wanted = attention(x, x, x, need_weights=False)[0]
         attention.to("jax")
-        torch_xla_lite._XLAC.set_compile_when(mode)
-        try:
+        with tiers.mode(mode):
             got = attention(*[x.to("jax")] * 3, need_weights=False)[0]
             torch.testing.assert_close(got.cpu(), wanted)
-        finally:
-            torch_xla_lite._XLAC.set_compile_when("first")
 
 
 @pytest.mark.parametrize("mode", ["sum", "mean", "max"])

@@ -1,7 +1,7 @@
 """A new shape of an op compiles nothing: interpreted graphs draw by programs of many shapes."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,18 +9,13 @@ import torch
 import torch.nn.functional as F
 
 from test.python import database, tiers
-from torch_xla_lite import _XLAC, debug
+from torch_xla_lite import debug
 
 LABELS = torch.tensor([[1, 2, 3], [2, 1, 1]])
 LENGTHS = torch.tensor([2, 3])
 
 
-@pytest.fixture(autouse=True)
-def _compiles_nothing_that_comes_back() -> Iterator[None]:
-    _XLAC.set_compile_when("repeated")
-    with tiers.using(tiers.per_op(interpretation=1, compilation=1e9)):
-        yield
-    _XLAC.set_compile_when("first")
+_interprets = tiers.autouse(tiers.interpreting)
 
 
 def ones(*sizes: int) -> torch.Tensor:

@@ -2,14 +2,12 @@
 
 import copy
 import re
-from collections.abc import Iterator
 
 import pytest
 import torch
 from torch.testing._internal.common_optimizers import OptimizerInfo, optim_db
 
-import torch_xla_lite  # noqa: F401  (the device)
-from torch_xla_lite import _XLAC
+from test.python import tiers
 
 pytestmark = pytest.mark.nightly
 
@@ -69,20 +67,12 @@ def _check(info: OptimizerInfo, implementation: str, settings: dict) -> None:
     torch.testing.assert_close(got, wanted, rtol=1e-4, atol=1e-5, msg=lambda m: f"{settings}: {m}")
 
 
-@pytest.fixture
-def interpreting() -> Iterator[None]:
-    _XLAC.set_compile_when("repeated")
-    yield
-    _XLAC.set_compile_when("first")
-
-
 @pytest.mark.few_daily(4)
 @pytest.mark.parametrize(("info", "implementation"), CASES)
-def test_each_setting_trains_as_on_the_cpu(
-    info: OptimizerInfo, implementation: str, interpreting: None
-):
-    for case in info.optim_inputs_func(device="cpu"):
-        _check(info, implementation, case.kwargs)
+def test_each_setting_trains_as_on_the_cpu(info: OptimizerInfo, implementation: str):
+    with tiers.as_by_default():
+        for case in info.optim_inputs_func(device="cpu"):
+            _check(info, implementation, case.kwargs)
 
 
 @pytest.mark.few_daily(3)

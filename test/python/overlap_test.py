@@ -119,14 +119,24 @@ EXPANDED: dict[str, Callable[[torch.Tensor], object]] = {
     "dropout": lambda x: torch.nn.functional.dropout(x, inplace=True),
     "__iadd__": lambda x: x.__iadd__(1),
     "_foreach_add_": lambda x: torch._foreach_add_([x], 1.0),
+    "copy_": lambda x: x.copy_(torch.arange(3.0).to(x.device)),
+    "copy_ from the CPU": lambda x: x.copy_(torch.arange(3.0)),
+    "copy_ of a number": lambda x: x.copy_(torch.zeros((), device=x.device)),
+    "assignment": lambda x: x.__setitem__(slice(None), torch.arange(3.0).to(x.device)),
+    "fill_": lambda x: x.fill_(torch.tensor(2.0)),
+    "fill_ with a tensor": lambda x: x.fill_(torch.tensor(2.0, device=x.device)),
+    "_foreach_copy_": lambda x: torch._foreach_copy_([x], [torch.arange(3.0).to(x.device)]),
+    "out": lambda x: torch.add(x, 1, out=x),
 }
 
 
 @pytest.mark.parametrize("write", EXPANDED.values(), ids=EXPANDED)
 def test_an_expanded_tensor_is_not_written(write):
     for device in ("cpu", "jax"):
+        base = torch.ones(1).to(device)
         with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
-            write(torch.ones(1).to(device).expand(3))
+            write(base.expand(3))
+        assert base.tolist() == [1]
 
 
 @pytest.mark.parametrize(

@@ -15,12 +15,7 @@ import torch_xla_lite
 from test.python import database, tiers
 from torch_xla_lite import _XLAC, debug
 
-
-@pytest.fixture(autouse=True)
-def _compiles_nothing_that_comes_back():
-    costs = tiers.per_op(interpretation=1, compilation=1e9)
-    with tiers.as_by_default(), tiers.using(costs):
-        yield
+_interprets = tiers.autouse(tiers.interpreting)
 
 
 def planned() -> int:

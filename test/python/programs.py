@@ -40,3 +40,17 @@ def run(
         check=check,
         timeout=300,
     )
+
+
+def run_file(file: Path, program: str, **environ: str) -> "subprocess.CompletedProcess[str]":
+    """Runs a program as a file, whose lines errors and reports name."""
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(program)
+    return run(f"import runpy; runpy.run_path({str(file)!r})", **environ)
+
+
+def lines(program: str, *arguments: str, **environ: str) -> list[str]:
+    """What a program prints, which has to succeed."""
+    done = run(program, *arguments, **environ)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()

@@ -10,7 +10,8 @@ from torch.nn.utils import rnn
 
 import torch_xla_lite
 from bazel.pytest_plugin import mostly_nightly
-from torch_xla_lite import _XLAC, debug
+from test.python import tiers
+from torch_xla_lite import debug
 
 LAYERS = {
     "lstm": (torch.nn.LSTM, {}),
@@ -64,11 +65,8 @@ def results(module: torch.nn.RNNBase, x: torch.Tensor, lengths, device: str):
 
 @pytest.fixture(params=[False, True], ids=["compiled", "interpreted"])
 def interpreted(request):
-    _XLAC.clear_cache()
-    _XLAC.set_compile_when("repeated" if request.param else "first")
-    debug.reset_metrics()
-    yield request.param
-    _XLAC.set_compile_when("first")
+    with tiers.mode("repeated" if request.param else "first"):
+        yield request.param
 
 
 # By day each layer in its simplest form, and with all that can be added to it.

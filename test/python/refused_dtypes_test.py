@@ -2,7 +2,7 @@
 stays interpreted, and the results are those of the lowering."""
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -14,12 +14,7 @@ from torch_xla_lite import _XLAC, debug
 HALF = torch.bfloat16
 
 
-@pytest.fixture(autouse=True)
-def _interprets() -> Iterator[None]:
-    before = _XLAC.set_compile_when("repeated")
-    with tiers.using(tiers.per_op(interpretation=1, compilation=1e9)):
-        yield
-    _XLAC.set_compile_when(before)
+_interprets = tiers.autouse(tiers.interpreting)
 
 
 def ones(*sizes: int, dtype: torch.dtype = HALF) -> torch.Tensor:
@@ -78,11 +73,8 @@ def run(function: Callable[[], torch.Tensor]) -> tuple[torch.Tensor, int, int]:
 
 
 def compiled(function: Callable[[], torch.Tensor]) -> torch.Tensor:
-    before = _XLAC.set_compile_when("first")
-    try:
+    with tiers.mode("first"):
         return (function() * 1).cpu()
-    finally:
-        _XLAC.set_compile_when(before)
 
 
 @pytest.mark.few_daily(4)

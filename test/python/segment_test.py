@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import torch_xla_lite
-from torch_xla_lite import _XLAC
+from test.python import tiers
 
 REDUCTIONS = ("sum", "mean", "max", "min")
 each_reduction = pytest.mark.parametrize("reduce", REDUCTIONS)
@@ -117,17 +117,11 @@ def test_wrong_segments_are_an_error(keywords, message):
 @pytest.mark.parametrize("offsets", [[[0, 4]], [[0, 9], [0, 4]]], ids=str)
 def test_segments_of_columns_that_do_not_fit_are_an_error(offsets, compile_when):
     """torch's kernel reads other memory."""
-    _XLAC.clear_cache()
-    _XLAC.set_compile_when(compile_when)
     offsets = torch.tensor(offsets, device="jax")
-    reduced = torch.segment_reduce(torch.ones(2, 4, device="jax"), "sum", offsets=offsets, axis=1)
-    try:
-        with pytest.raises(
-            RuntimeError, match=r"aten::segment_reduce.* do not fit its other tensor"
-        ):
+    with tiers.mode(compile_when):
+        reduced = torch.segment_reduce(torch.ones(2, 4).jax(), "sum", offsets=offsets, axis=1)
+        with pytest.raises(RuntimeError, match=r"aten::segment_reduce.* do not fit its other"):
             reduced.cpu()
-    finally:
-        _XLAC.set_compile_when("first")
 
 
 def test_products_run_as_the_kernel_of_torch():

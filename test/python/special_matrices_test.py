@@ -8,7 +8,7 @@ import torch
 from torch import linalg
 
 from bazel.pytest_plugin import require
-from torch_xla_lite import _XLAC
+from test.python import tiers
 
 Matrix = torch.Tensor
 _INF, _NAN = float("inf"), float("nan")
@@ -114,9 +114,6 @@ def test_a_decomposition_gives_what_it_gives_on_the_cpu(when: str, name: str, ma
     function, on_cpu = (VALUES | VECTORS)[name], MATRICES[matrix]
     if on_cpu.isnan().any():
         require("cpu")
-    before = _XLAC.set_compile_when(when)
-    try:
+    with tiers.mode(when):
         got = _outcome(function, on_cpu.to("jax"))
-    finally:
-        _XLAC.set_compile_when(before)
     _check(name, on_cpu, got, _outcome(function, on_cpu))

@@ -10,12 +10,7 @@ from bazel.pytest_plugin import mostly_nightly
 from test.python import tiers
 from torch_xla_lite import _XLAC, debug
 
-
-@pytest.fixture(autouse=True)
-def _compiles_nothing_that_comes_back():
-    with tiers.using(tiers.per_op(interpretation=1, compilation=1e9)):
-        yield
-    _XLAC.set_compile_when("first")
+_interprets = tiers.autouse(tiers.interpreting)
 
 
 def answers(function: Callable[[], torch.Tensor]) -> list[torch.Tensor]:
@@ -83,7 +78,6 @@ def test_complex_numbers_may_differ_where_a_part_is_not_finite_or_zero(name: str
 def test_the_smallest_integer_divided_by_minus_one_ends_no_process(dtype: torch.dtype):
     smallest = torch.iinfo(dtype).min
     a, b = torch.tensor([smallest, 6], dtype=dtype).jax(), torch.tensor([-1, 4], dtype=dtype).jax()
-    _XLAC.set_compile_when("repeated")
     assert torch.div(a, b, rounding_mode="trunc").tolist() == [smallest, 1]
     assert torch.div(a, -1, rounding_mode="trunc").tolist() == [smallest, -6]
     assert torch.lcm(a, b).tolist() == [smallest, 12]

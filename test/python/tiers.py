@@ -2,10 +2,15 @@
 
 with tiers.compiling_what_comes_back():
     ...
+
+_interprets = tiers.autouse(tiers.interpreting)    # a fixture
 """
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
 
 from torch_xla_lite import _XLAC, debug
 from torch_xla_lite.compiler import costs
@@ -33,12 +38,41 @@ def compiling_what_comes_back() -> contextlib.AbstractContextManager[None]:
 
 
 @contextlib.contextmanager
-def as_by_default() -> Iterator[None]:
-    """Graphs are interpreted until compiling them pays, as in a new process of a user."""
+def mode(when: str) -> Iterator[None]:
+    """Graphs are compiled "first", or "repeated": as in a new process of a user, if that pays."""
     _XLAC.clear_cache()
     debug.reset_metrics()
-    before = _XLAC.set_compile_when("repeated")
+    before = _XLAC.set_compile_when(when)
     try:
         yield
     finally:
         _XLAC.set_compile_when(before)
+
+
+def as_by_default() -> contextlib.AbstractContextManager[None]:
+    return mode("repeated")
+
+
+@contextlib.contextmanager
+def interpreting() -> Iterator[None]:
+    """Nothing is compiled because it comes back."""
+    with as_by_default(), using(per_op(interpretation=1, compilation=1e9)):
+        yield
+
+
+def autouse(context: Callable[..., contextlib.AbstractContextManager], *params: Any) -> Any:
+    """A fixture for all tests of a file, which run within the context, once for each parameter."""
+
+    @pytest.fixture(autouse=True, params=params or None)
+    def within(request: pytest.FixtureRequest) -> Iterator[Any]:
+        with context(*([request.param] if params else [])):
+            yield
+
+    return within
+
+
+def counts() -> tuple[int, int, int]:
+    """Graphs that were interpreted, compiled or loaded, and executed after that."""
+    metrics = debug.metrics()
+    new = metrics["compiles"] + metrics["loads"]
+    return metrics["interpretations"], new, metrics["executions"]

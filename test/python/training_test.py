@@ -139,41 +139,6 @@ def test_evaluation_agrees_with_the_cpu(case):
     assert torch_xla_lite.debug.metrics()["fallbacks"] == {}
 
 
-def test_a_step_is_one_graph():
-    case = MODELS[0]
-    executions = []
-    train(
-        case,
-        OPTIMIZERS["momentum"],
-        "jax",
-        None,
-        on_step=lambda step: executions.append(torch_xla_lite.debug.metrics()["executions"]),
-    )
-    assert executions[-1] - executions[-2] == 1
-
-
-def test_gradients_accumulate_over_backward_calls():
-    x = torch.ones(2, device="jax", requires_grad=True)
-    for _ in range(3):
-        (x * 2).sum().backward()
-    assert x.grad.tolist() == [6, 6]
-
-
-def test_gradients_of_gradients():
-    x = torch.tensor(3.0, device="jax", requires_grad=True)
-    (first,) = torch.autograd.grad(x**3, x, create_graph=True)
-    (second,) = torch.autograd.grad(first, x)
-    assert (first.item(), second.item()) == (27, 18)
-
-
-def test_clipping_gradients():
-    weight = torch.nn.Parameter(torch.ones(4, device="jax"))
-    (weight * 10).sum().backward()
-    norm = torch.nn.utils.clip_grad_norm_([weight], 1.0)
-    assert norm.item() == pytest.approx(20)
-    assert weight.grad.cpu().norm().item() == pytest.approx(1, abs=1e-5)
-
-
 def test_checkpointing_gives_the_same_gradients():
     torch.manual_seed(0)
     layer = torch.nn.Linear(4, 4).to("jax")

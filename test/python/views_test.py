@@ -22,22 +22,8 @@ def test_write_through_transposed_view_reaches_the_base():
     assert base.cpu().tolist() == [[5, 0, 0], [5, 0, 0]]
 
 
+# Others are in overwriting_test.py and random_programs_test.py.
 WRITES = {
-    "a row": lambda x: x[1].add_(3),
-    "a slice": lambda x: x.__setitem__((slice(None), slice(1, 3)), 2),
-    "a strided slice": lambda x: x.__setitem__(slice(None, None, 2), torch.ones(4).to(x.device)),
-    "a negative index": lambda x: x.__setitem__(-1, 4),
-    "a reshaped view": lambda x: x.view(4, 3)[2].fill_(7),
-    "three views": lambda x: x.view(2, 3, 2).transpose(0, 2)[1].t()[0].mul_(10),
-    "the diagonal": lambda x: x.diagonal().fill_(1),
-    "an expanded size of one": lambda x: x[:1].expand(1, 4)[0, 1].fill_(2),
-    "unbound rows": lambda x: [row.add_(1 + i) for i, row in enumerate(x.unbind(0))],
-    "parts": lambda x: [part.fill_(i) for i, part in enumerate(x.split([1, 2, 1], 1))],
-    "chunks": lambda x: x.chunk(2, 1)[1].fill_(1),
-    "windows": lambda x: x.unfold(1, 2, 2)[:, 1].fill_(1),
-    "strides": lambda x: x.as_strided((2, 2), (3, 1), 1).fill_(1),
-    "narrow and squeeze": lambda x: x[:1].squeeze(0).narrow(0, 1, 2).add_(1),
-    "movedim and unsqueeze": lambda x: x.movedim(0, 1).unsqueeze(0)[0, 2].fill_(1),
     "real and imaginary parts": lambda x: (
         torch.view_as_complex(x.view(6, 2)).real.fill_(1),
         torch.view_as_complex(x.view(6, 2)).imag.mul_(2),
@@ -47,7 +33,6 @@ WRITES = {
 }
 
 
-@pytest.mark.few_daily(9)
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES.keys())
 def test_a_write_through_a_view_reaches_the_base(write):
     base = arange(3, 4)
@@ -57,56 +42,10 @@ def test_a_write_through_a_view_reaches_the_base(write):
     assert base.tolist() == on_cpu.tolist() != arange(3, 4).tolist()
 
 
-def test_write_to_the_base_is_seen_by_views_made_before():
-    base = torch.zeros(2, 2, device="jax")
-    row, column, flat = base[0], base[:, 1], base.view(-1)
-    base.fill_(3)
-    assert (row.tolist(), column.tolist(), flat.tolist()) == ([3, 3], [3, 3], [3, 3, 3, 3])
-
-
-def test_write_through_one_view_is_seen_by_another():
-    base = torch.zeros(4, device="jax")
-    left, right = base[:3], base[1:]
-    left.add_(1)
-    right.mul_(5)
-    assert left.tolist() == [1, 5, 5]
-    assert right.tolist() == [5, 5, 0]
-
-
-def test_views_of_what_was_computed_already():
-    base = torch.zeros(2, 2, device="jax")
-    row = base[0]
-    torch_xla_lite.sync()
-    row.add_(1)
-    torch_xla_lite.sync()
-    base.mul_(4)
-    assert row.tolist() == [4, 4]
-
-
 def test_a_view_outlives_its_base():
     view = torch.zeros(2, 2, device="jax")[1]
     view.add_(2)
     assert view.tolist() == [2, 2]
-
-
-@pytest.mark.parametrize(
-    "write",
-    [
-        lambda x: x.copy_(torch.arange(3.0, device="jax")),
-        lambda x: x.copy_(torch.arange(3.0)),
-        lambda x: x.copy_(torch.zeros((), device="jax")),
-        lambda x: x.__setitem__(slice(None), torch.arange(3.0, device="jax")),
-        lambda x: x.fill_(torch.tensor(2.0)),
-        lambda x: x.fill_(torch.tensor(2.0, device="jax")),
-        lambda x: torch._foreach_copy_([x], [torch.arange(3.0, device="jax")]),
-        lambda x: torch.add(x, 1, out=x),
-    ],
-)
-def test_copying_to_an_expanded_tensor_raises_as_on_the_cpu(write):
-    base = torch.zeros(1, device="jax")
-    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
-        write(base.expand(3))
-    assert base.tolist() == [0]
 
 
 def _write_number(device):
@@ -152,43 +91,11 @@ def test_an_expanded_tensor_can_change_its_shape_in_place():
 # --- what is no view ------------------------------------------------------------------------------
 
 
-def test_a_clone_is_apart():
-    base = torch.zeros(2, device="jax")
-    base.clone().add_(1)
-    assert base.tolist() == [0, 0]
-
-
-def test_advanced_indexing_copies():
-    base = torch.zeros(3, device="jax")
-    base[torch.tensor([0, 1], device="jax")].add_(1)
-    assert base.tolist() == [0, 0, 0]
-
-
-def test_contiguous_of_a_contiguous_tensor_is_the_tensor():
+# database_test.py has those that are copies.
+def test_what_changes_nothing_is_the_tensor():
     base = torch.zeros(2, device="jax")
     assert base.contiguous() is base
-
-
-def test_contiguous_of_a_transposed_tensor_copies():
-    base = arange(2, 3)
-    copy = base.t().contiguous()
-    copy.zero_()
-    assert base.tolist() == [[0, 1, 2], [3, 4, 5]]
-
-
-def test_reshape_is_a_view_exactly_where_it_is_on_the_cpu():
-    viewed, copied = arange(2, 3), arange(2, 3)
-    viewed.reshape(3, 2).zero_()
-    copied.t().reshape(2, 3).zero_()
-    assert viewed.tolist() == [[0, 0, 0], [0, 0, 0]]
-    assert copied.tolist() == [[0, 1, 2], [3, 4, 5]]
-
-
-def test_to_the_same_dtype_is_the_tensor_and_to_another_a_copy():
-    base = torch.zeros(2, device="jax")
     assert base.to(torch.float32) is base
-    base.to(torch.float64).add_(1)
-    assert base.tolist() == [0, 0]
 
 
 # --- strides and storage --------------------------------------------------------------------------
@@ -224,14 +131,6 @@ def test_backward_notices_a_value_that_was_overwritten():
 def test_a_leaf_that_needs_a_gradient_cannot_be_written():
     with pytest.raises(RuntimeError, match="leaf Variable"):
         torch.ones(2, device="jax", requires_grad=True).add_(1)
-
-
-def test_gradients_flow_through_a_write_to_a_view():
-    x = torch.ones(2, device="jax", requires_grad=True)
-    base = torch.zeros(2, 2, device="jax")
-    base[1] = x * 3
-    (base * torch.tensor([[1.0, 1], [2, 4]], device="jax")).sum().backward()
-    assert x.grad.tolist() == [6, 12]
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,7 @@ from torch_xla_lite import debug
 ROWS, COLUMNS = 40, 2500
 
 
-@pytest.fixture(autouse=True)
-def _interprets():
-    with tiers.as_by_default():
-        yield
+_interprets = tiers.autouse(tiers.as_by_default)
 
 
 def _rows(base: torch.Tensor, i: int) -> None:
