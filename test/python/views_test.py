@@ -42,6 +42,16 @@ def test_a_write_through_a_view_reaches_the_base(write):
     assert base.tolist() == on_cpu.tolist() != arange(3, 4).tolist()
 
 
+def test_views_of_what_was_computed_already():
+    base = torch.zeros(2, 2, device="jax")
+    row = base[0]
+    torch_xla_lite.sync()
+    row.add_(1)
+    torch_xla_lite.sync()
+    base.mul_(4)
+    assert row.tolist() == [4, 4]
+
+
 def test_a_view_outlives_its_base():
     view = torch.zeros(2, 2, device="jax")[1]
     view.add_(2)

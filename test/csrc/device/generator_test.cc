@@ -10,50 +10,6 @@
 namespace torch_xla_lite::device {
 namespace {
 
-TEST(JaxGenerator, EachOpGetsTheNextOffset) {
-  JaxGenerator generator(7);
-  EXPECT_EQ(generator.NextSeedOffset().offset, 0u);
-  RngState second = generator.NextSeedOffset();
-  EXPECT_EQ(second.seed, 7u);
-  EXPECT_EQ(second.offset, 1u);
-}
-
-TEST(JaxGenerator, SeedingStartsAgain) {
-  JaxGenerator generator(7);
-  generator.NextSeedOffset();
-  generator.set_current_seed(8);
-  EXPECT_EQ(generator.current_seed(), 8u);
-  EXPECT_EQ(generator.get_offset(), 0u);
-}
-
-TEST(JaxGenerator, TwoSeedsFromEntropyDiffer) {
-  JaxGenerator generator;
-  EXPECT_NE(generator.seed(), generator.seed());
-}
-
-TEST(JaxGenerator, StateIsSixteenBytesOnTheCpu) {
-  at::Generator generator = at::make_generator<JaxGenerator>(7);
-  at::Tensor state = generator.get_state();
-  EXPECT_EQ(state.numel(), 16);
-  EXPECT_EQ(state.scalar_type(), at::kByte);
-  EXPECT_TRUE(state.is_cpu());
-}
-
-TEST(JaxGenerator, StateOfOneGeneratorContinuesInAnother) {
-  at::Generator first = at::make_generator<JaxGenerator>(7);
-  first.get<JaxGenerator>()->NextSeedOffset();
-  at::Generator second = at::make_generator<JaxGenerator>(8);
-  second.set_state(first.get_state());
-  EXPECT_EQ(second.current_seed(), 7u);
-  EXPECT_EQ(second.get_offset(), 1u);
-}
-
-TEST(JaxGenerator, StateOfAnotherSizeIsRefused) {
-  at::Generator first = at::make_generator<JaxGenerator>(7);
-  at::Tensor half = first.get_state().narrow(0, 0, 8);
-  EXPECT_THROW(first.set_state(half), c10::Error);
-}
-
 TEST(JaxGenerator, CloneGoesItsOwnWay) {
   at::Generator first = at::make_generator<JaxGenerator>(7);
   at::Generator second = first.clone();
@@ -84,6 +40,12 @@ TEST(CheckJaxGenerator, NoGeneratorMeansTheDefaultOne) {
 TEST(CheckJaxGenerator, TheGivenGeneratorIsUsed) {
   at::Generator generator = at::make_generator<JaxGenerator>(7);
   EXPECT_EQ(&CheckJaxGenerator(generator), generator.get<JaxGenerator>());
+}
+
+TEST(JaxGenerator, StateOfAnotherSizeIsRefused) {
+  at::Generator first = at::make_generator<JaxGenerator>(7);
+  at::Tensor half = first.get_state().narrow(0, 0, 8);
+  EXPECT_THROW(first.set_state(half), c10::Error);
 }
 
 }  // namespace

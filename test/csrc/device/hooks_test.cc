@@ -8,20 +8,6 @@ namespace {
 
 const at::PrivateUse1HooksInterface& Hooks() { return at::detail::getPrivateUse1Hooks(); }
 
-TEST(JaxHooks, AreRegisteredWhenTheLibraryIsLoaded) {
-  EXPECT_TRUE(at::isPrivateUse1HooksRegistered());
-  EXPECT_TRUE(Hooks().isAvailable());
-}
-
-TEST(JaxHooks, TheDefaultGeneratorIsTheOneOfTheRecorder) {
-  EXPECT_EQ(Hooks().getDefaultGenerator(-1), DefaultGeneratorHandle());
-  EXPECT_EQ(Hooks().getDefaultGenerator(0), DefaultGeneratorHandle());
-}
-
-TEST(JaxHooks, ANewGeneratorIsAnother) {
-  EXPECT_NE(Hooks().getNewGenerator(-1), DefaultGeneratorHandle());
-}
-
 TEST(JaxHooks, TheGeneratorOfAnotherDeviceIsRefused) {
   EXPECT_THROW(Hooks().getDefaultGenerator(1), c10::Error);
 }

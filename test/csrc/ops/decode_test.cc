@@ -22,40 +22,6 @@ const c10::FunctionSchema& Schema(const char* name, const char* overload) {
 
 at::Tensor Empty() { return at::Tensor(at::detail::empty_cpu({2}, at::kFloat)); }
 
-TEST(CallPlan, PutsOperandsAndConstantsInSchemaOrder) {
-  CallPlan plan(Schema("aten::add", "Tensor"),
-                Words{Head(Tag::kTensor), Head(Tag::kTensor), Head(Tag::kInt), 3});
-  std::vector<at::Tensor> operands{Empty(), Empty()};
-  Stack stack;
-  plan.Fill(operands, {}, &stack);
-  ASSERT_EQ(stack.size(), 3u);
-  EXPECT_TRUE(stack[0].toTensor().is_same(operands[0]));
-  EXPECT_TRUE(stack[1].toTensor().is_same(operands[1]));
-  EXPECT_EQ(stack[2].toScalar().toLong(), 3);
-}
-
-TEST(CallPlan, AConstantNumberInATensorsPlaceIsWrapped) {
-  CallPlan plan(Schema("aten::mul", "Tensor"),
-                Words{Head(Tag::kTensor), Head(Tag::kDouble), std::bit_cast<uint64_t>(0.5)});
-  std::vector<at::Tensor> operands{Empty()};
-  Stack stack;
-  plan.Fill(operands, {}, &stack);
-  EXPECT_TRUE(stack[1].toTensor().unsafeGetTensorImpl()->is_wrapped_number());
-}
-
-TEST(CallPlan, ARuntimeNumberInATensorsPlaceHasItsDtype) {
-  CallPlan plan(Schema("aten::mul", "Tensor"),
-                Words{Head(Tag::kTensor),
-                      Head(Tag::kScalar, static_cast<uint64_t>(at::kLong) | kWrappedNumber)});
-  std::vector<at::Tensor> operands{Empty()};
-  int64_t value = 5;
-  std::vector<ScalarView> scalars{{at::kLong, &value}};
-  Stack stack;
-  plan.Fill(operands, scalars, &stack);
-  EXPECT_EQ(stack[1].toTensor().scalar_type(), at::kLong);
-  EXPECT_TRUE(stack[1].toTensor().unsafeGetTensorImpl()->is_wrapped_number());
-}
-
 TEST(CallPlan, ABorrowedNumberViewsTheScalarInItsDtype) {
   CallPlan plan(Schema("aten::add", "Tensor"),
                 Words{Head(Tag::kTensor),
@@ -128,6 +94,28 @@ TEST(CallPlan, ATensorInANumbersPlaceIsRefused) {
 TEST(ToScalar, KeepsIntegersExact) {
   int64_t value = (int64_t{1} << 53) + 1;
   EXPECT_EQ(ToScalar({at::kLong, &value}).toLong(), value);
+}
+
+TEST(CallPlan, AConstantNumberInATensorsPlaceIsWrapped) {
+  CallPlan plan(Schema("aten::mul", "Tensor"),
+                Words{Head(Tag::kTensor), Head(Tag::kDouble), std::bit_cast<uint64_t>(0.5)});
+  std::vector<at::Tensor> operands{Empty()};
+  Stack stack;
+  plan.Fill(operands, {}, &stack);
+  EXPECT_TRUE(stack[1].toTensor().unsafeGetTensorImpl()->is_wrapped_number());
+}
+
+TEST(CallPlan, ARuntimeNumberInATensorsPlaceHasItsDtype) {
+  CallPlan plan(Schema("aten::mul", "Tensor"),
+                Words{Head(Tag::kTensor),
+                      Head(Tag::kScalar, static_cast<uint64_t>(at::kLong) | kWrappedNumber)});
+  std::vector<at::Tensor> operands{Empty()};
+  int64_t value = 5;
+  std::vector<ScalarView> scalars{{at::kLong, &value}};
+  Stack stack;
+  plan.Fill(operands, scalars, &stack);
+  EXPECT_EQ(stack[1].toTensor().scalar_type(), at::kLong);
+  EXPECT_TRUE(stack[1].toTensor().unsafeGetTensorImpl()->is_wrapped_number());
 }
 
 }  // namespace

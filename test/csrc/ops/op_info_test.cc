@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -84,29 +83,6 @@ INSTANTIATE_TEST_SUITE_P(
         {"multinomial", Kind::kOnCpu, "aten::multinomial", {}, {-1}},
     }));
 
-TEST(OpInfo, ARandomOpWithALoweringIsRecorded) {
-  const OpInfo normal = InfoOf("normal_");
-  EXPECT_TRUE(normal.is_random);
-  EXPECT_EQ(normal.kind, Kind::kMutating);
-  const OpInfo bernoulli = InfoOf("bernoulli_.float");
-  EXPECT_TRUE(bernoulli.is_random);
-  EXPECT_EQ(bernoulli.name, "aten::bernoulli.p");
-  EXPECT_EQ(bernoulli.kind, Kind::kMutating);
-}
-
-TEST(OpInfo, OtherOpsAreNotRandom) { EXPECT_FALSE(InfoOf("add.Tensor").is_random); }
-
-TEST(OpInfo, TheLoweringOfTheFunctionalFormServesInPlaceOpsToo) {
-  EXPECT_TRUE(InfoOf("add_.Tensor").is_lowered);
-  EXPECT_FALSE(InfoOf("masked_select").is_lowered);
-}
-
-TEST(OpInfo, ScalarsAreParametersUnlessTheLoweringNeedsConstants) {
-  EXPECT_TRUE(InfoOf("add.Tensor").has_runtime_scalars);
-  EXPECT_FALSE(InfoOf("arange").has_runtime_scalars);
-  EXPECT_FALSE(InfoOf("masked_select").has_runtime_scalars);
-}
-
 std::vector<Role> RolesOf(const OpInfo& info) {
   std::vector<Role> roles;
   for (const OpInfo::Argument& argument : info.arguments) roles.push_back(argument.role);
@@ -122,38 +98,6 @@ TEST(OpInfo, ArgumentsHaveTheRolesOfTheirTypes) {
             (std::vector{Role::kTensor, Role::kOther, Role::kGenerator}));
   EXPECT_EQ(RolesOf(InfoOf("_foreach_add.ScalarList")),
             (std::vector{Role::kTensor, Role::kScalar}));
-}
-
-TEST(OpInfo, TheDefaultOfAScalarIsAConstant) {
-  EXPECT_EQ(InfoOf("add.Tensor").arguments[2].constant, 1);
-  EXPECT_EQ(InfoOf("add.Scalar").arguments[1].constant, std::nullopt);
-  EXPECT_EQ(InfoOf("threshold_backward").arguments[2].constant, 0);
-}
-
-TEST(OpInfo, AnExponentMayBeAConstant) {
-  EXPECT_TRUE(InfoOf("pow.Tensor_Scalar").arguments[1].is_exponent);
-}
-
-TEST(OpInfo, IndicesAreParametersWhereTheLoweringTakesThem) {
-  EXPECT_EQ(RolesOf(InfoOf("select.int")),
-            (std::vector{Role::kTensor, Role::kOther, Role::kStart}));
-  EXPECT_EQ(RolesOf(InfoOf("slice.Tensor")),
-            (std::vector{Role::kTensor, Role::kOther, Role::kStart, Role::kEnd, Role::kOther}));
-}
-
-TEST(OpInfo, FloatsAreParametersWhereTheFactsSaySo) {
-  const OpInfo info = InfoOf("normal_");
-  EXPECT_EQ(RolesOf(info),
-            (std::vector{Role::kTensor, Role::kScalar, Role::kScalar, Role::kGenerator}));
-  EXPECT_FALSE(info.arguments[1].negative_is_constant);
-  EXPECT_TRUE(info.arguments[2].negative_is_constant);
-}
-
-TEST(OpInfo, OnlyIndexingTakesCpuIndices) {
-  EXPECT_TRUE(InfoOf("index.Tensor").takes_cpu_indices);
-  EXPECT_TRUE(InfoOf("index_put_").takes_cpu_indices);
-  EXPECT_TRUE(InfoOf("_unsafe_index.Tensor").takes_cpu_indices);
-  EXPECT_FALSE(InfoOf("gather").takes_cpu_indices);
 }
 
 TEST(OpInfo, EachForeachOpInPlaceHasAFunctionalForm) {

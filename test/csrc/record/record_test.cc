@@ -11,22 +11,11 @@
 
 #include "test/csrc/record/recorder_test_base.h"
 #include "torch_xla_lite/csrc/record/transfer.h"
-#include "torch_xla_lite/csrc/tensor/tensor_impl.h"
 
 namespace torch_xla_lite::record {
 namespace {
 
-using tensor::XTensorImpl;
 using RecordTest = RecorderTest;
-
-TEST_F(RecordTest, AnOpIsComputedWhenItsResultIsRead) {
-  const at::Tensor x = Upload(Iota({2, 3}));
-  const at::Tensor y = x.add(x).mul(x);
-  EXPECT_EQ(runtime.counters().recorded_ops, 2u);
-  EXPECT_EQ(runtime.counters().executions, 0u);
-  ExpectEqual(y, Iota({2, 3}).add(Iota({2, 3})).mul(Iota({2, 3})));
-  EXPECT_EQ(runtime.counters().executions, 1u);
-}
 
 TEST_F(RecordTest, AnOpMayWriteToSeveralArguments) {
   const at::Tensor values = Upload(Iota({2})), indices = Upload(Iota({2}, at::kLong));
@@ -65,28 +54,6 @@ TEST_F(RecordTest, WrittenArgumentsGetTheResultsBehindTheNewOnes) {
 // A regression test: it called itself forever.
 TEST_F(RecordTest, ASingleIndexOnTheCpuIsRefused) {
   EXPECT_THROW(Upload(Iota({4, 2})).index_select(0, Indices({3})), c10::Error);
-}
-
-TEST_F(RecordTest, NodesRememberWhereTheyWereRecorded) {
-  const at::Tensor x = Upload(Iota({2}));
-  SetSourceHook([] { return uint32_t{17}; });
-  const at::Tensor y = x.add(x);
-  SetSourceHook(nullptr);
-  const runtime::RecordScope scope;
-  EXPECT_EQ(XTensorImpl::From(y)->Read().node->source, 17u);
-}
-
-TEST_F(RecordTest, WritingThroughAViewInALoopCompilesOnce) {
-  const at::Tensor x = Upload(Iota({2, 3}));
-  const at::Tensor row = x.select(0, 1);
-  for (int i = 0; i < 4; ++i) {
-    row.mul_(0.5);
-    runtime.Sync();
-  }
-  EXPECT_EQ(runtime.counters().compiles, 1u);
-  const at::Tensor expected = Iota({2, 3});
-  expected.select(0, 1).mul_(0.0625);
-  ExpectEqual(x, expected);
 }
 
 }  // namespace

@@ -42,16 +42,6 @@ class RecorderTest : public testing::Test {
   // Compares values, dtype, sizes and strides.
   static void ExpectEqual(const at::Tensor& on_jax, const at::Tensor& expected);
 
-  // Applies a function to the same tensor on jax and on the CPU, and compares tensor and result.
-  template <typename Function>
-  static void ExpectSame(const at::Tensor& cpu, Function function) {
-    const at::Tensor on_cpu = cpu.clone();
-    const at::Tensor on_jax = Upload(cpu);
-    const at::Tensor expected = function(on_cpu);
-    ExpectEqual(function(on_jax), expected);
-    ExpectEqual(on_jax, on_cpu);
-  }
-
   runtime::Runtime& runtime = runtime::Runtime::Get();
   AtenExecutor executor;
 };

@@ -1,7 +1,6 @@
 #include "torch_xla_lite/csrc/record/typed_kernel.h"
 
 #include <ATen/core/Tensor.h>
-#include <c10/core/GradMode.h>
 #include <gtest/gtest.h>
 #include <torch/library.h>
 
@@ -44,54 +43,6 @@ TEST_F(TypedKernelTest, ACallThatFailsLeavesTheReferencesToItsArguments) {
   EXPECT_THROW(x.view({4, 2}), c10::Error);
   EXPECT_EQ(x.use_count(), 1u);
   EXPECT_EQ(on_cpu.use_count(), 1u);
-}
-
-TEST_F(TypedKernelTest, EachCallHasItsOwnIntegers) {
-  const at::Tensor x = Upload(Iota({2, 3, 4}));
-  ExpectEqual(x.mean({0, 2}), Iota({2, 3, 4}).mean({0, 2}));
-  ExpectEqual(x.view({4, 6}).view({2, 12}), Iota({2, 12}));
-}
-
-TEST_F(TypedKernelTest, AnOpWithGradientsIsNotedByAutograd) {
-  const at::Tensor x = Upload(Iota({2, 3})).requires_grad_();
-  EXPECT_TRUE(x.mul(x).grad_fn() != nullptr);
-  EXPECT_TRUE(Upload(Iota({2, 3})).mul(x).requires_grad());
-  const c10::AutoGradMode off(false);
-  EXPECT_FALSE(x.mul(x).requires_grad());
-}
-
-TEST_F(TypedKernelTest, ManyPendingOpsAreStarted) {
-  runtime.set_most_pending(10);
-  at::Tensor x = Upload(Iota({2, 3}));
-  for (int i = 0; i < 100; ++i) x = x.mul(x);
-  EXPECT_GT(runtime.counters().executions, 0u);
-  runtime.set_most_pending(0);
-}
-
-TEST_F(TypedKernelTest, AViewWithoutGradientsIsAViewForAutograd) {
-  const at::Tensor x = Upload(Iota({2, 3}));
-  const at::Tensor view = x.view({6});
-  EXPECT_TRUE(view.is_view());
-  EXPECT_TRUE(view._base().is_same(x));
-  // A write through the view makes the base depend on w.
-  const at::Tensor w = Upload(Iota({6})).requires_grad_();
-  view.mul_(w);
-  EXPECT_TRUE(x.requires_grad());
-}
-
-TEST_F(TypedKernelTest, AnInPlaceOpWithoutGradientsCountsAsAWrite) {
-  const at::Tensor x = Upload(Iota({2, 3}));
-  EXPECT_TRUE(x.mul_(x).is_same(x));
-  x.view({6}).add_(1);
-  EXPECT_EQ(x._version(), 2);
-}
-
-TEST_F(TypedKernelTest, AWriteToALeafWithGradientsIsRefused) {
-  const at::Tensor x = Upload(Iota({2, 3})).requires_grad_();
-  EXPECT_THROW(x.mul_(2), c10::Error);
-  const c10::AutoGradMode off(false);
-  x.mul_(2);
-  EXPECT_EQ(x._version(), 1);
 }
 
 TEST_F(TypedKernelTest, AnOpWithOtherTypesThanInTheTableIsLeftToTheBoxedKernel) {
