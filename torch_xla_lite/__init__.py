@@ -28,7 +28,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from . import commands
-from .startup import preflight, random_states
+from .startup import patches, preflight, random_states
 
 if commands.called(getattr(sys, "argv", ()), sys.orig_argv):
     # The command line must work even if the package does not.
@@ -79,7 +79,6 @@ from .torch_hooks import (  # noqa: E402
     moves,
     opcheck,
     parallel,
-    patches,
     serialization,
     tensor_methods,
     torchscript,

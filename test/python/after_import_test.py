@@ -1,4 +1,4 @@
-"""torch_xla_lite/torch_hooks/after_import.py."""
+"""torch_xla_lite/startup/after_import.py."""
 
 import importlib
 import sys
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from torch_xla_lite.torch_hooks import after_import
+from torch_xla_lite.startup import after_import
 
 
 def change(module: types.ModuleType) -> None:

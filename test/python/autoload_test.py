@@ -5,6 +5,7 @@ import inspect
 import os
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -237,7 +238,12 @@ def test_it_takes_the_place_of_no_other_accelerator(
     monkeypatch, environ, backends, has_gpu, wanted
 ):
     monkeypatch.setattr(autoload, "_has_another_accelerator", lambda: has_gpu)
-    assert autoload._is_wanted(environ, backends) == wanted
+    monkeypatch.setattr(metadata, "entry_points", lambda group: entries(group, backends))
+    assert autoload._is_wanted(environ) == wanted
+
+
+def entries(group, modules):
+    return [metadata.EntryPoint(module, f"{module}:register", group) for module in modules]
 
 
 def test_the_names_are_those_of_the_device_module():

@@ -1,4 +1,4 @@
-"""torch_xla_lite/torch_hooks/patches.py."""
+"""torch_xla_lite/startup/patches.py."""
 
 import importlib
 import sys
@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from test.models import libraries
-from torch_xla_lite.torch_hooks import patches
-from torch_xla_lite.torch_hooks.patches import Patch
+from torch_xla_lite.startup import patches
+from torch_xla_lite.startup.patches import Patch
 
 _APPLIED = [*patches.applied]
 

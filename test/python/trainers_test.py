@@ -2,8 +2,6 @@
 
 import json
 import os
-import sys
-import types
 from pathlib import Path
 
 import pytest
@@ -11,8 +9,6 @@ import torch
 
 from test.models import libraries
 from test.python import programs
-from torch_xla_lite.libraries import trainers
-from torch_xla_lite.torch_hooks import patches
 
 
 def data():
@@ -356,35 +352,26 @@ def test_fine_tuning_by_trl_is_that_of_the_cpu(option):
     run_with(option, FINE_TUNING)
 
 
-def change(module, monkeypatch):
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    patches.apply(patch for patch in trainers.PATCHES if patch.module == module.__name__)
-
-
-def test_another_version_of_accelerate_keeps_its_own_error(monkeypatch):
-    class Accelerator:
-        def __init__(self, device):
-            if device not in ("cuda", "tpu"):
-                raise ValueError(device)
-
-    module = types.ModuleType("accelerate.accelerator")
-    module.Accelerator, module.get_grad_scaler = Accelerator, lambda *_: "theirs"
-    change(module, monkeypatch)
-    with pytest.raises(ValueError, match="jax"):
-        module.Accelerator("jax")
-    monkeypatch.delenv("ACCELERATE_TORCH_DEVICE", raising=False)
-    assert module.get_grad_scaler() == "theirs"
-
-
-def test_the_device_is_added_to_those_that_accelerate_lists(monkeypatch):
-    class Accelerator:
-        def __init__(self, device):
-            if device not in ("xpu", "cuda", "npu"):
-                raise ValueError(device)
-
-    module = types.ModuleType("accelerate.accelerator")
-    module.Accelerator, module.get_grad_scaler = Accelerator, lambda *_: "theirs"
-    change(module, monkeypatch)
-    module.Accelerator("jax")
-    monkeypatch.setenv("ACCELERATE_TORCH_DEVICE", "jax:0")
-    assert module.get_grad_scaler()._device == "jax"
+def test_accelerate_computes_in_float16_on_the_device_alone():
+    libraries.require("accelerate")
+    program = """
+import os, torch, torch_xla_lite
+from accelerate import Accelerator, GradScalerKwargs
+from accelerate.state import AcceleratorState
+scale = GradScalerKwargs(init_scale=8.0)
+for accelerator in (Accelerator(mixed_precision="fp16", kwargs_handlers=[scale]), Accelerator()):
+    print(accelerator.mixed_precision, accelerator.native_amp, accelerator.scaler._device)
+    print(accelerator.scaler._init_scale)
+try:
+    Accelerator(mixed_precision="bf16")
+except ValueError as error:
+    print("already" in str(error), AcceleratorState().mixed_precision)
+AcceleratorState._reset_state(reset_partial_state=True)
+for device in ("cpu", "jax"):  # The first one decides.
+    os.environ["ACCELERATE_TORCH_DEVICE"] = device
+    accelerator = Accelerator(mixed_precision="fp16")
+    print(accelerator.device, accelerator.mixed_precision, accelerator.scaler)
+"""
+    lines = run(program, ACCELERATE_TORCH_DEVICE="jax").splitlines()
+    scales = ["fp16 True jax", "8.0", "fp16 True jax", "65536.0"]
+    assert lines == [*scales, "True fp16", *["cpu fp16 None"] * 2]

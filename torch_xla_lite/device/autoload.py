@@ -5,8 +5,8 @@
 
 An installation has this file as the top-level module torch_xla_lite_autoload, because importing a
 module of the package would load all of it. torch calls `register` through the entry point
-`torch.backends` of the installed package. That takes a third of a millisecond and imports neither
-jax nor the compiled bridge, so that programs for other devices do not notice it.
+`torch.backends` of the installed package. That takes a few milliseconds, in which it looks for
+other such packages, and imports neither jax nor the compiled bridge.
 
 torch calls `torch.jax._lazy_init` where a tensor is made on the device or copied to it. Other uses
 begin with an attribute of `torch.jax`. Three begin with neither, and raise torch's error if nothing
@@ -21,6 +21,7 @@ import os
 import sys
 import types
 from collections.abc import Callable
+from importlib import metadata
 from importlib.machinery import PathFinder
 from typing import Any
 
@@ -96,8 +97,7 @@ def register() -> None:
     """Names the device, unless that would take the place of another one. Never raises: a problem
     of this package must not break `import torch` in programs that do not use it."""
     try:
-        others = sys._getframe(1).f_locals.get("backend_extensions", ())
-        if _is_wanted(os.environ, [entry.module for entry in others]):
+        if _is_wanted(os.environ):
             _register()
         else:
             _register_refusal()
@@ -125,23 +125,24 @@ def _refuse(storage: object, location: str) -> None:
         )
 
 
-def _is_wanted(environ: Any, backends: list[str]) -> bool:
+def _is_wanted(environ: Any) -> bool:
     """Whether the device gets its name now.
 
     torch has one accelerator, and prefers one that was registered from outside to its own ones:
     `torch.accelerator` and pinned memory would no longer be those of the GPU. So where there may be
     another one, the user says so by the variable of this package or of accelerate.
-
-    Args:
-      environ: of the process.
-      backends: modules of all packages that torch calls to register devices, this one among them.
     """
     asked = environ.get(VARIABLE)
     if asked in ("0", "1"):
         return asked == "1"
     if is_device_of_trainers(environ):
         return True
-    return not _has_another_accelerator() and set(backends) <= {__name__}
+    return not _has_another_accelerator() and _backends() <= {__name__}
+
+
+def _backends() -> set[str]:
+    """The modules of all packages that torch calls to register devices, this one among them."""
+    return {entry.module for entry in metadata.entry_points(group="torch.backends")}
 
 
 def is_device_of_trainers(environ: Any) -> bool:
@@ -176,7 +177,7 @@ def _register() -> None:
 
 class _BeforeNamed:
     """A finder of modules that lets functions load the package when they are given the name of the
-    device. The package then replaces them, or what they call, by its own (torch_hooks/patches.py).
+    device. The package then replaces them, or what they call, by its own (startup/patches.py).
     """
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from ..device.autoload import NAME, names_device
-from ..torch_hooks.patches import Patch
+from ..startup.patches import Patch
 
 
 def _opening(safe_open: Callable[..., Any]) -> Callable[..., Any]:

@@ -6,8 +6,7 @@ the processes of a mesh are one program.
 
 Both refuse these dtypes for what is not in their lists of devices, and start torch.distributed for
 processes; nothing can be added by registration. So their functions are changed when the libraries
-are imported, and nothing happens in programs that import neither. In a version that has other
-lists, nothing is changed, and its own error remains.
+are imported, and nothing happens in programs that import neither.
 """
 
 from __future__ import annotations
@@ -23,31 +22,39 @@ from typing import Any
 import torch
 
 from ..device.autoload import NAME, is_device_of_trainers
-from ..torch_hooks.patches import Patch
+from ..startup.patches import Patch
 
 
-def _allowing_float16(init: Callable[..., None]) -> Callable[..., None]:
-    """Adds the device to those that may compute in float16, a constant of the function."""
-    inner: Any = inspect.unwrap(init)
-    code = inner.__code__
-    constants = tuple(
-        (*constant, NAME)
-        if isinstance(constant, tuple) and {"cuda", "xpu", "npu"} <= {*constant}
-        else constant
-        for constant in code.co_consts
-    )
-    inner.__code__ = code.replace(co_consts=constants)
-    return init
+def _computing_in_float16(init: Callable[..., None]) -> Callable[..., None]:
+    """Makes an Accelerator without mixed precision, which then gets what float16 needs."""
+    signature = inspect.signature(init)
 
+    @functools.wraps(init)
+    def init_on_jax(self: Any, *args: Any, **options: Any) -> None:
+        from accelerate.state import AcceleratorState
 
-def _scaling(get_grad_scaler: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(get_grad_scaler)
-    def get_scaler(distributed_type: Any = None, **options: Any) -> torch.amp.GradScaler:
-        if is_device_of_trainers(os.environ):
-            return torch.amp.GradScaler(NAME, **options)
-        return get_grad_scaler(distributed_type, **options)
+        call = signature.bind(self, *args, **options)
+        state = AcceleratorState._shared_state
+        known = state.get("_mixed_precision")  # That of the first Accelerator.
+        variable = os.environ.get("ACCELERATE_MIXED_PRECISION")
+        wanted = call.arguments.get("mixed_precision") or known or variable
+        if not is_device_of_trainers(os.environ) or {str(wanted), known or "fp16"} != {"fp16"}:
+            init(self, *args, **options)
+            return
+        call.arguments["mixed_precision"] = "no"
+        if known:
+            state["_mixed_precision"] = "no"
+        try:
+            init(*call.args, **call.kwargs)
+        finally:
+            if "_mixed_precision" in state:
+                state["_mixed_precision"] = "fp16"
+        if self.device.type == NAME:
+            self.native_amp = True
+            handler = self.scaler_handler
+            self.scaler = torch.amp.GradScaler(NAME, **(handler.to_kwargs() if handler else {}))
 
-    return get_scaler
+    return init_on_jax
 
 
 def _taking_a_mesh_for_one(init: Callable[..., None]) -> Callable[..., None]:
@@ -174,13 +181,7 @@ PATCHES = (
         "accelerate.accelerator",
         "Accelerator.__init__",
         "refuses float16 on devices that it does not know",
-        _allowing_float16,
-    ),
-    Patch(
-        "accelerate.accelerator",
-        "get_grad_scaler",
-        "gives CUDA's to devices that it does not know",
-        _scaling,
+        _computing_in_float16,
     ),
     Patch(
         "accelerate.state",

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from ..device import NAME
-from .patches import Patch
+from ..startup.patches import Patch
 
 
 def _recording(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from .patches import Patch
+from ..startup.patches import Patch
 
 
 def _without_warning(init: Callable[..., None]) -> Callable[..., None]:

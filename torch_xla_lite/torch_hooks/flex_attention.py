@@ -17,7 +17,7 @@ from collections.abc import Callable
 import torch
 
 from ..device.tensor import XLATensor2
-from .patches import Patch
+from ..startup.patches import Patch
 
 
 def _accepting_jax(original: Callable[..., None]) -> Callable[..., None]:

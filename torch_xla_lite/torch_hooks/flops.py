@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from . import after_import
+from ..startup import after_import
 
 Shape = torch.Size
 

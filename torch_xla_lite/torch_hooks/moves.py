@@ -21,7 +21,7 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from .. import _XLAC
 from ..device.autoload import NAME
-from .patches import Patch
+from ..startup.patches import Patch
 
 Convert = Callable[[torch.Tensor], torch.Tensor]
 

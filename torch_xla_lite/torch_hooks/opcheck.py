@@ -16,7 +16,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from ..device.tensor import XLATensor2
-from .patches import Patch
+from ..startup.patches import Patch
 
 
 def _cloning(clone_input: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from ..device.autoload import NAME
-from .patches import Patch
+from ..startup.patches import Patch
 
 
 def _calling_the_module(init: Callable[..., None]) -> Callable[..., None]:

@@ -30,7 +30,7 @@ import torch
 from .. import _XLAC
 from ..device import NAME
 from ..device.tensor import XLATensor2
-from .patches import Patch
+from ..startup.patches import Patch
 
 # Attribute of a marked storage: the storage on jax, None before the first tensor is made from it.
 _ON_JAX = "_torch_xla_lite_storage"

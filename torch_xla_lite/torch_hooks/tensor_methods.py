@@ -16,7 +16,7 @@ from .. import _XLAC
 from ..compiler import index_errors
 from ..device import NAME
 from ..device.tensor import XLATensor2, exportable, to_torch
-from .patches import Patch
+from ..startup.patches import Patch
 
 Function = Callable[..., Any]
 

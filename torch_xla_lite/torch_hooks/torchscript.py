@@ -25,7 +25,7 @@ from torch.utils import _pytree
 
 from .. import _XLAC
 from ..device.tensor import XLATensor2
-from .patches import Patch
+from ..startup.patches import Patch
 
 
 def _apply(

@@ -36,7 +36,8 @@ from typing import Any, NoReturn
 import jax
 import numpy as np
 
-from ...startup import program_lines, variables
+from ...startup import patches, program_lines, variables
+from ...startup.patches import Patch
 from .program_history import History
 
 CHECK = "TORCH_XLA_LITE_CHECK_PROCESSES"
@@ -125,7 +126,8 @@ def initialize(
             "Call torch_xla_lite.distributed.initialize() once, at the start of the program"
         ) from None
     if _state().num_processes > 1:
-        sys.excepthook, sys.exit = _end_all, _exit_by  # type: ignore[assignment]
+        sys.excepthook = _end_all
+        patches.apply(_PATCHES)
         import faulthandler
 
         if not faulthandler.is_enabled():
@@ -213,12 +215,17 @@ def _saying_where(frames: Sequence[traceback.FrameSummary]) -> Iterator[None]:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-def _exit_by(status: Any = None, /) -> NoReturn:
-    """Instead of sys.exit: remembers the line, for those that will miss this process."""
-    global _exit
-    caller = sys._getframe(1)
-    _exit = status, f"{caller.f_code.co_filename}:{caller.f_lineno}"
-    raise SystemExit(status)
+def _saying_who_calls(exit: Callable[[object], NoReturn]) -> Callable[..., NoReturn]:
+    def exit_by(status: object = None, /) -> NoReturn:
+        global _exit
+        caller = sys._getframe(1)
+        _exit = status, f"{caller.f_code.co_filename}:{caller.f_lineno}"
+        exit(status)
+
+    return exit_by
+
+
+_PATCHES = (Patch("sys", "exit", "does not say by which line a process ended", _saying_who_calls),)
 
 
 def _exit_status() -> int:
