@@ -12,6 +12,7 @@ import torch_xla_lite
 from test.python import programs
 from torch_xla_lite import _XLAC, debug
 from torch_xla_lite.compiler import graph_differences, new_graphs
+from torch_xla_lite.compiler.recorded_graph import RecordedGraph
 
 
 def test_reset_sets_all_to_zero():
@@ -233,14 +234,13 @@ def test_a_graph_whose_program_was_dropped_has_no_difference():
 def test_a_graph_of_3000_ops_is_explained():
     def steps(first):
         words = [0] * 8
-        leaf = (6, (4,), False)
+        leaf = (6, (4,), False, 0)
         calls = [("aten::neg", words, [(i, 0)], [(6, (4,))], 0, "", None) for i in range(3000)]
-        return [leaf, *first, *calls], [(3000, 0)]
+        return RecordedGraph.of([leaf, *first, *calls], [(3000, 0, None)])
 
-    graphs = [graph_differences.Graph(lambda: steps([])) for _ in range(10)]
     tan = ("aten::tan", [0] * 8, [(0, 0)], [(6, (4,))], 0, "", None)
-    new = graph_differences.Graph(lambda: steps([tan]))
-    assert graph_differences.cause(new, graphs) == "it also has aten::tan"
+    graphs = [steps([]) for _ in range(10)]
+    assert graph_differences.cause(steps([tan]), graphs) == "it also has aten::tan"
 
 
 def test_other_needed_values_are_named():

@@ -10,7 +10,7 @@ import torch_xla_lite
 from test.python import programs
 from torch_xla_lite import debug
 from torch_xla_lite.compiler import stored_values
-from torch_xla_lite.compiler.stored_values import Op
+from torch_xla_lite.compiler.recorded_graph import Call, Leaf
 
 _PROGRAM = """
 import sys, jax, torch, torch_xla_lite
@@ -84,8 +84,12 @@ def test_equal_layers_with_numbers_are_compiled_once(tmp_path: Path):
     assert kernels(3) == kernels(6) > 0
 
 
-def _chain(length: int) -> list[Op | None]:
-    return [None, *(Op("aten::add.Tensor", [i]) for i in range(length))]
+def op(name: str, operands: list[int]) -> Call:
+    return Call(name, [], [(step, 0) for step in operands], [], 0, "", None)
+
+
+def _chain(length: int) -> list[Leaf | Call]:
+    return [Leaf(6, (), False, 0), *(op("aten::add.Tensor", [i]) for i in range(length))]
 
 
 @pytest.mark.parametrize(
@@ -100,21 +104,21 @@ def _chain(length: int) -> list[Op | None]:
 )
 def test_long_chains_are_stored_where_they_are_used_twice(uses: list[str], is_stored: bool):
     for length, expected in [(12, set()), (13, {13} if is_stored else set())]:
-        graph = [*_chain(length), *(Op(use, [length]) for use in uses)]
+        graph = [*_chain(length), *(op(use, [length]) for use in uses)]
         assert stored_values.find(graph) == expected
 
 
 def test_a_view_is_not_stored_but_what_it_shows():
-    views = [Op("aten::expand", [13]), Op("aten::permute", [14])]
-    graph = [*_chain(13), *views, Op("aten::exp", [15]), Op("aten::abs", [15])]
+    views = [op("aten::expand", [13]), op("aten::permute", [14])]
+    graph = [*_chain(13), *views, op("aten::exp", [15]), op("aten::abs", [15])]
     assert stored_values.find(graph) == {13}
 
 
 def test_what_xla_does_not_fuse_ends_a_chain():
-    graph = [*_chain(12), Op("aten::mm", [12, 12]), Op("aten::add.Tensor", [13, 13])]
+    graph = [*_chain(12), op("aten::mm", [12, 12]), op("aten::add.Tensor", [13, 13])]
     assert stored_values.find(graph) == set()
     # The chain begins again after a stored value.
-    double = [*_chain(13), *(Op("aten::mul.Tensor", [i, 13]) for i in (13, 14))]
+    double = [*_chain(13), *(op("aten::mul.Tensor", [i, 13]) for i in (13, 14))]
     assert stored_values.find(double) == {13}
 
 

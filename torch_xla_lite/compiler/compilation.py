@@ -1,8 +1,7 @@
 """Loads the program of a recorded graph from disk, or traces and compiles it.
 
-    program, is_loaded = compilation.program_of(graph)
-
-What a call of the program does beside it is in running.py.
+program = compilation.program_of(graph)
+results = compilation.function_of(program, graph, line)(*leaves)
 """
 
 from __future__ import annotations
@@ -12,17 +11,19 @@ from collections.abc import Callable
 
 from ..lowering.base import target
 from ..lowering.base.mesh import on_mesh
-from ..mesh.base import communication
-from . import compilation_cache, graph_errors, tracing
+from ..mesh.base import communication, distributed
+from . import compilation_cache, foreign_code, graph_errors, index_errors, tracing
 from .compilation_cache import Program
 from .recorded_graph import RecordedGraph
+
+Function = Callable[..., list]
 
 # As StableHLO writes them, then HLO, where small ones are calls.
 _LOOP = re.compile(r"stablehlo\.(while|case|if)\b| (while|conditional)\(|xla_cpu_small_call")
 
 
-def program_of(graph: RecordedGraph) -> tuple[Program, bool]:
-    """The compiled graph, and whether it is from the cache; under `jax.enable_x64(True)`.
+def program_of(graph: RecordedGraph) -> Program:
+    """The compiled graph; under `jax.enable_x64(True)`.
 
     Raises:
       RuntimeError: calls could not be lowered or compiled; the message names the first, and the
@@ -31,10 +32,31 @@ def program_of(graph: RecordedGraph) -> tuple[Program, bool]:
     lowered = tracing.lower_graph(graph) if graph.is_known_when_traced else None
     key = graph.key(lowered.text if lowered else "")
     if (program := compilation_cache.load(key, graph.mesh)) is not None:
-        return program, True
+        return program
     program = _compiled(graph, lowered or tracing.lower_graph(graph))
     compilation_cache.store(key, program)
-    return program, False
+    return program
+
+
+def function_of(program: Program, graph: RecordedGraph, line: str) -> Function:
+    """What the bridge calls to run a graph: a function of the leaves' arrays, in order, and, if any
+    call has scalars, of all scalars as int32[n, 2]; it gives one array for each root.
+
+    Args:
+      line: of the user's program, for the messages of other processes.
+    """
+    function = program.executables[0]
+    if program.order:
+        function = foreign_code.joined(program.executables, program.order)
+    if graph.is_shared:
+        function = distributed.counted(function, graph.description, line)
+    if program.gathered:
+        function = communication.counting(function, program.gathered)
+    if program.checks:
+        function = index_errors.reporting(function, program.checks, graph.steps)
+    if program.foreign or (program.checks and index_errors.immediate()):
+        function = foreign_code.raising(function, program, graph.steps)
+    return function
 
 
 def _has_loops(text: str) -> bool:
@@ -60,8 +82,8 @@ def _compiled(graph: RecordedGraph, lowered: tracing.LoweredGraph) -> Program:
     try:
         executables, storable = _executables(graph, lowered)
     except Exception as error:
-        suspects = [step for step, call in enumerate(graph.calls) if call is not None]
-        raise graph_errors.explained(error, graph.calls, suspects) from None
+        suspects = [i for i, step in enumerate(graph.steps) if step.op]
+        raise graph_errors.explained(error, graph.steps, suspects) from None
     # What partitioning adds is seen in the compiled text alone: custom calls, and collectives.
     text = lowered.text if graph.mesh is None else executables[0].as_text()
     return Program(

@@ -99,6 +99,7 @@ class Program:
       targets: names of the custom calls in it.
       collectives: of a program for a mesh, see communication.of_program.
       storable: whether its executables can be serialised.
+      is_loaded: whether they were on disk.
     """
 
     executables: tuple[Callable[..., list], ...]
@@ -110,6 +111,7 @@ class Program:
     targets: frozenset[str]
     collectives: dict[str, tuple[int, int]]
     storable: bool = True
+    is_loaded: bool = False
 
 
 def compile_parts(
@@ -262,6 +264,7 @@ def _deserialize(header: dict, executables: bytes, mesh: Mesh | None) -> Program
         gathered=tuple(header["gathered"]),
         targets=names,
         collectives={kind: (count, size) for kind, (count, size) in header["collectives"].items()},
+        is_loaded=True,
     )
 
 

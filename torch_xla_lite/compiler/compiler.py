@@ -12,7 +12,7 @@ cost as much as its compilation will cost (csrc/runtime/tiering.h).
 
 The bridge calls `compile_graph` with a graph that it has no executable for. Its program is loaded
 by its key (recorded_graph.py), or traced by jax (tracing.py) and compiled (compilation.py). The
-bridge calls the result (running.py) with the leaves and scalars of each later graph of equal key.
+bridge calls the result with the leaves and scalars of each later graph of equal key.
 """
 
 from __future__ import annotations
@@ -41,14 +41,13 @@ from . import (
     new_graphs,
     past_costs,
     progress,
-    running,
 )
 from .background import Worker
 from .new_graphs import NewGraph
 from .recorded_graph import RecordedGraph
 
 # A graph, ready to be called, and what is known about it.
-Compiled = tuple[running.Function, NewGraph]
+Compiled = tuple[compilation.Function, NewGraph]
 
 # What `jax.device_put` calls after 26 of its 30 us. It has no public name, so it may be missing.
 _put: Callable[..., jax.Array] | None = None
@@ -85,9 +84,8 @@ def _load_graph(steps: list[tuple], roots: list[Root], structure: int) -> Compil
     """A graph whose program is on disk; else None."""
     graph = RecordedGraph.of(steps, roots)
     with jax.enable_x64(True):
-        if graph.is_known_when_traced or not compilation_cache.contains(graph.key()):
-            return None
-    return compile_graph(steps, roots, structure)
+        is_there = not graph.is_known_when_traced and compilation_cache.contains(graph.key())
+    return _for_each_precision(graph, structure) if is_there else None
 
 
 def compile_graph(
@@ -96,8 +94,7 @@ def compile_graph(
     structure: int | None,
     place: Place | None = None,
 ) -> Compiled:
-    """Compiles one graph, on accelerators once for each precision of float32 products that torch's
-    settings have when it runs.
+    """Compiles one graph.
 
     Args:
       steps, roots: see `RecordedGraph`.
@@ -106,14 +103,22 @@ def compile_graph(
       place: of the program, which needed a value; by default the one that runs.
 
     Returns:
-      See `running.function_of`.
+      See `compilation.function_of`.
 
     Raises:
       RuntimeError: calls could not be lowered or compiled; the message names the first, and the
         line that recorded it.
     """
+    return _for_each_precision(RecordedGraph.of(steps, roots), structure, place)
+
+
+def _for_each_precision(
+    graph: RecordedGraph, structure: int | None, place: Place | None = None
+) -> Compiled:
+    """A graph that is compiled, on accelerators once for each precision of float32 products that
+    torch's settings have when it runs."""
     precision = target.float32_precision()
-    function, info = _compile(steps, roots, structure, place)
+    function, info = _compile(graph, structure, place)
     if precision is None:
         return function, info
     functions = {precision: function}
@@ -121,19 +126,16 @@ def compile_graph(
     def run(*arguments: jax.Array) -> list[jax.Array]:
         precision = target.float32_precision()
         if precision not in functions:
-            functions[precision] = _compile(steps, roots, structure, place)[0]
+            functions[precision] = _compile(graph, structure, place)[0]
         return functions[precision](*arguments)
 
     return run, info
 
 
-def _compile(
-    steps: list[tuple], roots: list[Root], structure: int | None, place: Place | None
-) -> Compiled:
-    graph = RecordedGraph.of(steps, roots)
+def _compile(graph: RecordedGraph, structure: int | None, place: Place | None) -> Compiled:
     with (
         jax.enable_x64(True),
-        new_graphs.timed(steps, roots, structure, place) as info,
+        new_graphs.timed(graph, structure, place) as info,
         progress.shown(
             f"compiling {info.num_ops} ops of {info.line}",
             "kept for the next run" if compilation_cache.is_on() else "",
@@ -141,10 +143,10 @@ def _compile(
     ):
         if graph.is_shared:
             distributed.require_same_program(graph.description, info.line)
-        program, info.loaded = compilation.program_of(graph)
-        info.collectives = program.collectives
+        program = compilation.program_of(graph)
+        info.loaded, info.collectives = program.is_loaded, program.collectives
         info.placements = graph.placements_in(program.executables[0])
-    return running.function_of(program, graph, info.line), info
+    return compilation.function_of(program, graph, info.line), info
 
 
 def _upload(array: np.ndarray) -> jax.Array:

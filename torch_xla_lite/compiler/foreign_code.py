@@ -20,7 +20,10 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
+from .. import _XLAC
 from ..lowering.base import ffi
+from . import graph_errors
+from .compilation_cache import Program
 
 if TYPE_CHECKING:
     from jax.extend import core
@@ -103,6 +106,36 @@ def joined(executables: Sequence[Callable[..., list]], order: Sequence[int]) -> 
         between = jax.block_until_ready(first(*arguments))
         results = [*between, *second(*arguments, *between)]
         return [results[i] for i in order]
+
+    return run
+
+
+def raising(
+    function: Callable[..., list], program: Program, graph: Sequence[Any]
+) -> Callable[..., list]:
+    """Waits for what may fail, so that an error is raised here and names op and recording line.
+    Counts the calls of ATen's kernels each time that the graph runs.
+
+    Args:
+      function: runs the program.
+      graph: its steps.
+    """
+    suspects = [number for number, step in enumerate(graph) if step.op in program.foreign]
+
+    def run(*arguments: jax.Array) -> list[jax.Array]:
+        results: list[jax.Array] = []
+        try:
+            results = function(*arguments)
+            if not program.order:
+                jax.block_until_ready(results)
+            for op in program.fallbacks:
+                _XLAC.note_fallback(op)
+            return results
+        except Exception as error:
+            # The traceback keeps them, and a sync would raise their error once more.
+            for result in results:
+                result.delete()
+            raise graph_errors.explained(error, graph, suspects) from None
 
     return run
 

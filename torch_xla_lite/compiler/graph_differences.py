@@ -10,56 +10,26 @@ end with.
 from __future__ import annotations
 
 import collections
-import dataclasses
-import functools
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from ..lowering.base import registry
 from ..mesh.base import placements
-from ..mesh.base.placements import Root
 from . import words
+from .recorded_graph import Call, Leaf, RecordedGraph, Shape
+
+_Step = Leaf | Call
 
 # With how many graphs a graph is compared, and how many differences are named.
 _MOST_COMPARED = 32
 _MOST_NAMED = 3
 
 
-@dataclasses.dataclass(frozen=True)
-class Graph:
-    """What decides a graph; `describe` gives its steps and roots as compiler.compile_graph gets
-    them."""
-
-    describe: Callable[[], tuple[list[tuple], list[Root]]]
-
-    @functools.cached_property
-    def _described(self) -> tuple[list[tuple], list[Root]]:
-        return self.describe()
-
-    @property
-    def steps(self) -> list[tuple]:
-        return self._described[0]
-
-    @property
-    def roots(self) -> list[Root]:
-        return self._described[1]
-
-    @functools.cached_property
-    def ops(self) -> tuple[str, ...]:
-        """The op of each step; empty for an input."""
-        return tuple(map(op_text, self.steps))
-
-    @functools.cached_property
-    def counts(self) -> collections.Counter[str]:
-        """How often each op is among the steps."""
-        return collections.Counter(self.ops)
-
-
-def cause(graph: Graph, before: Sequence[Graph]) -> str:
+def cause(graph: RecordedGraph, before: Sequence[RecordedGraph]) -> str:
     """What differs between a graph and the most similar one of those before it, oldest first."""
     if not before:
         return "the first graph"
-    alike = [other for other in before if other.ops == graph.ops][-_MOST_COMPARED:]
+    alike = [other for other in before if other.labels == graph.labels][-_MOST_COMPARED:]
     recent = before[-_MOST_COMPARED:]
     # Of equally similar ones the last, whose line ran shortly before.
     if alike:
@@ -69,7 +39,7 @@ def cause(graph: Graph, before: Sequence[Graph]) -> str:
     return _difference(graph, nearest)
 
 
-def shape_text(shape: tuple | None) -> str:
+def shape_text(shape: Shape | None) -> str:
     """A dtype and dimensions, as in `float32[8,4]`."""
     if shape is None:
         return "nothing"
@@ -77,25 +47,30 @@ def shape_text(shape: tuple | None) -> str:
     return f"{registry.DTYPES[dtype]}[{','.join(map(str, dims))}]"
 
 
-def _num_equal(graph: Graph, other: Graph) -> int:
+def shapes_text(step: _Step) -> str:
+    """Those of the results of a step."""
+    return ", ".join(map(shape_text, step.outputs))
+
+
+def _num_equal(graph: RecordedGraph, other: RecordedGraph) -> int:
     return sum(map(_is_pair, zip(graph.steps, other.steps, strict=True)))
 
 
-def _num_other_steps(graph: Graph, other: Graph) -> int:
+def _num_other_steps(graph: RecordedGraph, other: RecordedGraph) -> int:
     """How many steps one of the graphs has and the other one has not, wherever they are."""
     return (graph.counts - other.counts).total() + (other.counts - graph.counts).total()
 
 
-def _difference(new: Graph, old: Graph) -> str:
-    start = _num_pairs(zip(new.ops, old.ops, strict=False))
+def _difference(new: RecordedGraph, old: RecordedGraph) -> str:
+    start = _num_pairs(zip(new.labels, old.labels, strict=False))
     most = min(len(new.steps), len(old.steps)) - start
-    end = min(most, _num_pairs(zip(reversed(new.ops), reversed(old.ops), strict=False)))
+    end = min(most, _num_pairs(zip(reversed(new.labels), reversed(old.labels), strict=False)))
     other_ops = list(
         _other_ops(new.steps[start : len(new.steps) - end], old.steps[start : len(old.steps) - end])
     )
     # An input belongs to the op that takes it, which comes later.
     with_op = start
-    while other_ops and with_op and not new.ops[with_op - 1]:
+    while other_ops and with_op and not new.labels[with_op - 1]:
         with_op -= 1
     found = [
         *other_ops,
@@ -121,22 +96,25 @@ def _is_pair(items: tuple) -> bool:
     return items[0] == items[1]
 
 
-def _pairs(new: Graph, old: Graph, start: int, end: int) -> Iterator[tuple[tuple, tuple]]:
+def _pairs(
+    new: RecordedGraph, old: RecordedGraph, start: int, end: int
+) -> Iterator[tuple[Call, Call]]:
     """The calls of one op in both graphs: among the first steps and among the last ones."""
     for number in [*range(start), *range(-end, 0)]:
-        if isinstance(new.steps[number][0], str):
-            yield new.steps[number], old.steps[number]
+        step, was = new.steps[number], old.steps[number]
+        if isinstance(step, Call) and isinstance(was, Call):
+            yield step, was
 
 
 # --- differences ----------------------------------------------------------------------------------
 
 
-def _other_ops(new: Sequence[tuple], old: Sequence[tuple]) -> Iterator[str]:
+def _other_ops(new: Sequence[_Step], old: Sequence[_Step]) -> Iterator[str]:
     """What differs between the steps that stand where the graphs differ."""
     if len(new) == len(old) == 1:
         yield f"{_name(new[0])} where {_name(old[0])} was{_recorded_at(new[0])}"
         return
-    ops, were = (collections.Counter(map(op_text, steps)) for steps in (new, old))
+    ops, were = (collections.Counter(step.label for step in steps) for steps in (new, old))
     added, missing = ops - were, were - ops
     if added:
         yield f"it also has {_counted(added)}{_first_recorded_at(new, added)}"
@@ -152,59 +130,60 @@ def _counted(ops: collections.Counter[str]) -> str:
     return ", ".join(names[:_MOST_NAMED]) + more
 
 
-def _other_inputs(new: Graph, old: Graph, start: int, end: int) -> Iterator[str]:
+def _other_inputs(new: RecordedGraph, old: RecordedGraph, start: int, end: int) -> Iterator[str]:
     for number, step, was in _input_pairs(new, old, start, end):
-        if step[:2] != was[:2]:
-            yield f"input {number} is {shape_text(step[:2])}, was {shape_text(was[:2])}"
-        elif step[3] != was[3]:
-            place, other = placements.different_texts(step[3], was[3])
-            yield f"input {number} {shape_text(step[:2])} is {place}, was {other}"
+        if step.outputs != was.outputs:
+            yield f"input {number} is {shapes_text(step)}, was {shapes_text(was)}"
+        elif step.placement != was.placement:
+            place, other = placements.different_texts(step.placement, was.placement)
+            yield f"input {number} {shapes_text(step)} is {place}, was {other}"
 
 
 def _input_pairs(
-    new: Graph, old: Graph, start: int, end: int
-) -> Iterator[tuple[int, tuple, tuple]]:
+    new: RecordedGraph, old: RecordedGraph, start: int, end: int
+) -> Iterator[tuple[int, Leaf, Leaf]]:
     """The inputs that both graphs have at the same place, with their numbers in the new one."""
     shift = len(old.steps) - len(new.steps)
-    places = [place for place, step in enumerate(new.steps) if not isinstance(step[0], str)]
+    places = [place for place, step in enumerate(new.steps) if isinstance(step, Leaf)]
     for number, place in enumerate(places):
+        step = new.steps[place]
         if place < start:
-            yield number, new.steps[place], old.steps[place]
+            yield number, step, old.steps[place]
         elif place >= len(new.steps) - end:
-            yield number, new.steps[place], old.steps[place + shift]
+            yield number, step, old.steps[place + shift]
 
 
-def _other_default_dtype(pairs: Iterable[tuple[tuple, tuple]]) -> Iterator[str]:
+def _other_default_dtype(pairs: Iterable[tuple[Call, Call]]) -> Iterator[str]:
     for new, old in pairs:
-        dtype, was = (words.default_dtype(step[1]) for step in (new, old))
+        dtype, was = (words.default_dtype(step.words) for step in (new, old))
         if dtype != was:
             yield f"torch's default dtype is {dtype}, was {was}{_recorded_at(new)}"
             return
 
 
-def _other_constants(pairs: Iterable[tuple[tuple, tuple]]) -> Iterator[str]:
+def _other_constants(pairs: Iterable[tuple[Call, Call]]) -> Iterator[str]:
     for new, old in pairs:
         # The words of tensors contain their shapes.
-        if words.argument_words(*new[:2]) == words.argument_words(*old[:2]):
+        if words.argument_words(new.op, new.words) == words.argument_words(old.op, old.words):
             continue
-        were = words.constants(*old[:2])
-        for name, value in words.constants(*new[:2]).items():
+        were = words.constants(old.op, old.words)
+        for name, value in words.constants(new.op, new.words).items():
             # As text: NaN is not equal to NaN.
             if str(value) != str(were[name]):
                 yield f"{name} of {_name(new)} is {value}, was {were[name]}{_recorded_at(new)}"
 
 
-def _other_results(pairs: Iterable[tuple[tuple, tuple]]) -> Iterator[str]:
+def _other_results(pairs: Iterable[tuple[Call, Call]]) -> Iterator[str]:
     for new, old in pairs:
-        if new[3] != old[3]:
-            shapes = [" and ".join(map(shape_text, step[3])) for step in (new, old)]
+        if new.outputs != old.outputs:
+            shapes = [" and ".join(map(shape_text, step.outputs)) for step in (new, old)]
             yield f"{_name(new)} gives {shapes[0]}, was {shapes[1]}{_recorded_at(new)}"
             return
 
 
-def _other_roots(new: Graph, old: Graph) -> Iterator[str]:
+def _other_roots(new: RecordedGraph, old: RecordedGraph) -> Iterator[str]:
     for step, was in zip(new.steps, old.steps, strict=True):
-        if isinstance(step[0], str) and step[2] != was[2]:
+        if step.operands != was.operands:
             yield f"{_name(step)} takes the results of other ops{_recorded_at(step)}"
             return
     if len(new.roots) != len(old.roots):
@@ -214,34 +193,26 @@ def _other_roots(new: Graph, old: Graph) -> Iterator[str]:
     else:
         yield from _other_places(new, old)
     for number, step, was in _input_pairs(new, old, len(new.steps), 0):
-        if step[2] != was[2]:
-            may = "may" if step[2] else "may no longer"
-            yield f"input {number} {shape_text(step[:2])} {may} be overwritten (donation)"
+        if step.donated != was.donated:
+            may = "may" if step.donated else "may no longer"
+            yield f"input {number} {shapes_text(step)} {may} be overwritten (donation)"
 
 
-def _other_places(new: Graph, old: Graph) -> Iterator[str]:
+def _other_places(new: RecordedGraph, old: RecordedGraph) -> Iterator[str]:
     """Of the results that are written to what has a place."""
     were = {root[:2]: root[2] for root in old.roots}
     for step, output, place in new.roots:
         was = were[step, output]
         if place != was:
             texts = placements.different_texts(place or 0, was or 0)
-            call = new.steps[step]
-            yield f"a result of {_name(call)} is kept {texts[0]}, was {texts[1]}"
+            yield f"a result of {_name(new.steps[step])} is kept {texts[0]}, was {texts[1]}"
 
 
 # --- names ----------------------------------------------------------------------------------------
 
 
-def op_text(step: tuple) -> str:
-    """The op of a call, as in `aten::relu`, or `a write through aten::t`; empty for an input."""
-    if not isinstance(step[0], str):
-        return ""
-    return step[0] if step[6] is None else f"a write through {step[0]}"
-
-
-def _name(step: tuple) -> str:
-    return op_text(step) or "an input"
+def _name(step: _Step) -> str:
+    return step.label or "an input"
 
 
 def _several(op: str, count: int) -> str:
@@ -250,9 +221,9 @@ def _several(op: str, count: int) -> str:
     return f"{count} x {op}" if op else f"{count} inputs"
 
 
-def _recorded_at(step: tuple) -> str:
-    return f" (recorded at {step[5]})" if isinstance(step[0], str) and step[5] else ""
+def _recorded_at(step: _Step) -> str:
+    return f" (recorded at {step.source})" if step.source else ""
 
 
-def _first_recorded_at(steps: Iterable[tuple], ops: collections.Counter[str]) -> str:
-    return next((_recorded_at(step) for step in steps if op_text(step) in ops), "")
+def _first_recorded_at(steps: Iterable[_Step], ops: collections.Counter[str]) -> str:
+    return next((_recorded_at(step) for step in steps if step.label in ops), "")

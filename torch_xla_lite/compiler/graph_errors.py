@@ -21,27 +21,27 @@ _OF_KERNEL = re.compile(r"step (\d+), ([\w:.]+): (?:(_?\w+Error): )?(.*)", re.DO
 _MOST_LINES = 8
 
 
-def explained(error: Exception, calls: Sequence[Any], suspects: Sequence[int]) -> Exception:
+def explained(error: Exception, graph: Sequence[Any], suspects: Sequence[int]) -> Exception:
     """What is raised for an error of XLA or of code outside XLA, when a graph is compiled or run.
 
     Args:
-      calls: those of the graph, with None for leaves.
+      graph: its steps.
       suspects: the steps that may have failed if the error names none: those whose op it names, if
         any. A single one has.
     """
     if is_lack_of_memory(error) or hasattr(error, "_torch_xla_lite_steps"):
         return error
     if found := _OF_KERNEL.search(str(error)):
-        call = calls[int(found[1])]
+        call = graph[int(found[1])]
         kind = exception_class(found[3] or "RuntimeError")
         message = with_sources(f"{found[2]}: {found[4]}", [call.source])
         return blaming([int(found[1])], kind(message))
-    named = [step for step in suspects if _names(str(error), calls[step].op)]
+    named = [step for step in suspects if _names(str(error), graph[step].op)]
     steps = named or [*suspects]
-    ops = [*dict.fromkeys(calls[step].op for step in steps)]
+    ops = [*dict.fromkeys(graph[step].op for step in steps)]
     if len(ops) > _MOST_LINES:
         ops[_MOST_LINES:] = ["..."]
-    sources = [calls[step].source for step in steps]
+    sources = [graph[step].source for step in steps]
     result = RuntimeError(with_sources(f"{', '.join(ops)}: {error}", sources))
     return blaming(steps, result) if len(steps) == 1 else result
 

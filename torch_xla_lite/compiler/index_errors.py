@@ -33,6 +33,8 @@ from . import graph_errors
 
 VARIABLE = "TORCH_XLA_LITE_CHECK_INDICES"
 
+_ASSERTION = "aten::_functional_assert_async.msg"
+
 # The step of the check, the message, and the name of the exception.
 Error = tuple[int, str, str]
 
@@ -59,16 +61,18 @@ def immediate() -> bool:
 
 
 def reporting(
-    executable: Callable[..., list], errors: Sequence[Error], are_asserted: Sequence[bool]
+    executable: Callable[..., list], checks: Sequence[Error], graph: Sequence[Any]
 ) -> Callable[..., list]:
-    """`executable` without its last result, bool[len(errors)], which becomes pending.
+    """`executable` without its last result, bool[len(checks)], which becomes pending.
+
+    No value needs an assertion, so where each graph is waited for, too, the next read of a value
+    raises its error, which is the one that runs the graph.
 
     Args:
-      are_asserted: for each error whether it is that of an assertion. No value needs one, so where
-        each graph is waited for, too, the next read of a value raises it, which is the one that
-        runs the graph.
+      graph: its steps.
     """
-    is_needed = ~np.array(are_asserted, bool)
+    errors = [(step, graph[step].describe(message), name) for step, message, name in checks]
+    is_needed = np.array([graph[step].op != _ASSERTION for step, *_ in checks])
 
     def run(*arguments: Any) -> list[jax.Array]:
         *results, failed = executable(*arguments)

@@ -1,6 +1,6 @@
 """Records new graphs and their causes, for debug.explain_recompile() and debug.report().
 
-    with new_graphs.timed(steps, roots, structure) as graph:     # around the compilation
+    with new_graphs.timed(graph, structure) as info:     # around the compilation
         ...
     explain()     # [NewGraph(line="train.py:12 in step", cause="input 3 is float32[7,4], was ...")]
 
@@ -15,6 +15,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import dataclasses
+import functools
 import itertools
 import threading
 import time
@@ -24,7 +25,7 @@ from collections.abc import Callable, Iterator, Sequence
 from ..mesh.base.placements import Root
 from ..startup.program_lines import Place, place
 from . import graph_differences
-from .graph_differences import Graph
+from .recorded_graph import RecordedGraph
 
 # How many graphs are kept, and how many ops they may have in all: about 10 MB.
 _MOST_GRAPHS = 1_000
@@ -79,7 +80,7 @@ class _Known:
     an op that interpreted graphs run compiled has none."""
 
     structure: int | None
-    graph: Graph
+    graph: Callable[[], RecordedGraph]
     info: NewGraph
 
 
@@ -125,7 +126,8 @@ class _History:
 
 # What note_interpreted was told. A program that meets new shapes calls it for each graph, so these
 # become NewGraphs only when somebody asks.
-_Interpreted = tuple[int, Place, int, float, Callable[[], tuple[list[tuple], list[Root]]]]
+_Describe = Callable[[], tuple[list[tuple], list[Root]]]
+_Interpreted = tuple[int, Place, int, float, _Describe]
 _interpreted: collections.deque[_Interpreted] = collections.deque()
 _MOST_INTERPRETED = 100
 
@@ -138,18 +140,15 @@ _new_graphs_of: collections.Counter[str] = collections.Counter()
 
 @contextlib.contextmanager
 def timed(
-    steps: list[tuple],
-    roots: list[Root],
-    structure: int | None,
-    of: Place | None = None,
+    graph: RecordedGraph, structure: int | None, of: Place | None = None
 ) -> Iterator[NewGraph]:
     """Records a new graph with a program line, by default the one that runs, and the time that the
     body takes to compile or load it. Arguments as in compiler.compile_graph."""
     where = of or place()
-    ops = [step[0] for step in steps if isinstance(step[0], str)]
-    info = NewGraph(line=str(where), num_ops=len(ops), structure=structure)
+    calls = graph.calls
+    info = NewGraph(line=str(where), num_ops=len(calls), structure=structure)
     if structure is None:
-        info.op = ops[-1]
+        info.op = calls[-1].op
     start = time.perf_counter()
     yield info
     info.seconds = time.perf_counter() - start
@@ -157,7 +156,7 @@ def timed(
     with _lock:
         info.number = len(_infos)
         _infos.append(info)
-        known = _history.add(_Known(structure, Graph(lambda: (steps, roots)), info))
+        known = _history.add(_Known(structure, lambda: graph, info))
         # A program that was on disk costs little.
         _new_graphs_of[info.line] += not info.loaded
         is_many = info.line and not info.loaded and _new_graphs_of[info.line] == _MANY
@@ -173,12 +172,7 @@ def timed(
         )
 
 
-def note_interpreted(
-    num_ops: int,
-    seconds: float,
-    structure: int,
-    describe: Callable[[], tuple[list[tuple], list[Root]]],
-) -> Place:
+def note_interpreted(num_ops: int, seconds: float, structure: int, describe: _Describe) -> Place:
     """Remembers that a new graph ran without being compiled; called by the bridge.
 
     Args:
@@ -200,7 +194,11 @@ def _keep_interpreted() -> None:
         while _interpreted:
             structure, where, num_ops, seconds, describe = _interpreted.popleft()
             info = NewGraph(str(where), num_ops=num_ops, seconds=seconds, interpreted=True)
-            _history.add(_Known(structure, Graph(describe), info))
+            _history.add(_Known(structure, functools.cache(_recorded(describe)), info))
+
+
+def _recorded(describe: _Describe) -> Callable[[], RecordedGraph]:
+    return lambda: RecordedGraph.of(*describe())
 
 
 def _kept() -> list[_Known]:
@@ -224,8 +222,8 @@ def _cause(new: _Known, graphs: list[_Known]) -> str:
     """Why a graph of the list is new."""
     is_part = new.structure is None
     before = itertools.takewhile(lambda known: known is not new, graphs)
-    alike = [known.graph for known in before if (known.structure is None) == is_part]
-    cause = graph_differences.cause(new.graph, alike)
+    alike = [known.graph() for known in before if (known.structure is None) == is_part]
+    cause = graph_differences.cause(new.graph(), alike)
     op = f"{new.info.op}, which interpreted graphs run compiled: " if is_part else ""
     return op + cause
 

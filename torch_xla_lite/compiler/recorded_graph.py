@@ -7,11 +7,14 @@ The key is the same in every process that would make the same machine code.
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import functools
 from collections.abc import Sequence
+from typing import ClassVar
 
 import jax
+import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from ..lowering.base import registry, target
@@ -28,7 +31,36 @@ def struct(shape: Shape) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(dims, registry.DTYPES[dtype])
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, slots=True)
+class Leaf:
+    """An array that a graph takes, as a step: `outputs` is its shape, and all else that a `Call`
+    has is nothing.
+
+    Attributes:
+      donated: whether the graph may overwrite it.
+      placement: where it is (placements.py).
+    """
+
+    dtype: int
+    dims: tuple[int, ...]
+    donated: bool
+    placement: int
+
+    op: ClassVar[str] = ""
+    label: ClassVar[str] = ""
+    source: ClassVar[str] = ""
+    operands: ClassVar[Sequence[tuple[int, int]]] = ()
+    num_scalars: ClassVar[int] = 0
+
+    @property
+    def outputs(self) -> list[Shape | None]:
+        return [(self.dtype, self.dims)]
+
+    def description(self, _: dict[int, int]) -> tuple:
+        return self.dtype, self.dims, self.donated, placements.text_of(self.placement)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Call:
     """One op call of a graph.
 
@@ -48,6 +80,11 @@ class Call:
     num_scalars: int
     source: str
     written: int | None
+
+    @property
+    def label(self) -> str:
+        """The op, as in `aten::relu`, or `a write through aten::t`."""
+        return self.op if self.written is None else f"a write through {self.op}"
 
     @property
     def outs(self) -> list[jax.ShapeDtypeStruct | None]:
@@ -80,21 +117,37 @@ class RecordedGraph:
     """Steps of which each comes after those that it uses.
 
     Attributes:
-      calls: one for each step; None for a leaf.
-      leaves: (dtype, dims, donated, placement) of each, in the order of their steps.
       roots: (step, result, placement) of each value to compute; a placement of None is for the
         compiler to choose.
     """
 
-    calls: Sequence[Call | None]
-    leaves: Sequence[tuple]
+    steps: Sequence[Leaf | Call]
     roots: Sequence[Root]
 
     @staticmethod
     def of(steps: Sequence[tuple], roots: Sequence[Root]) -> RecordedGraph:
-        """The graph of steps as the bridge gives them: a leaf, or the fields of a `Call`."""
-        calls = [Call(*step) if isinstance(step[0], str) else None for step in steps]
-        return RecordedGraph(calls, [s for s in steps if not isinstance(s[0], str)], roots)
+        """The graph of steps as the bridge gives them: the fields of a `Leaf` or a `Call`."""
+        return RecordedGraph(
+            [Call(*s) if isinstance(s[0], str) else Leaf(*s) for s in steps], roots
+        )
+
+    @functools.cached_property
+    def leaves(self) -> list[Leaf]:
+        return [step for step in self.steps if isinstance(step, Leaf)]
+
+    @property
+    def calls(self) -> list[Call]:
+        return [step for step in self.steps if isinstance(step, Call)]
+
+    @functools.cached_property
+    def labels(self) -> tuple[str, ...]:
+        """The label of each step."""
+        return tuple(step.label for step in self.steps)
+
+    @functools.cached_property
+    def counts(self) -> collections.Counter[str]:
+        """How often each label is among the steps."""
+        return collections.Counter(self.labels)
 
     @functools.cached_property
     def mesh(self) -> Mesh | None:
@@ -103,27 +156,53 @@ class RecordedGraph:
         Raises:
           RuntimeError: there are two meshes.
         """
-        numbers = [placement for *_, placement in self.leaves]
+        numbers = [leaf.placement for leaf in self.leaves]
         numbers += [
             placements.mesh_of_constraint(words.constants(call.op, call.words)["spec"])
             for call in self.calls
-            if call is not None and call.op == placements.CONSTRAIN
+            if call.op == placements.CONSTRAIN
         ]
         return placements.mesh_of(numbers)
+
+    @property
+    def structs(self) -> list[jax.ShapeDtypeStruct]:
+        """Shapes and dtypes of the leaves, and of the scalars if there are any."""
+        count = sum(step.num_scalars for step in self.steps)
+        scalars = [jax.ShapeDtypeStruct((count, 2), np.int32)] if count else []
+        return [*(struct((leaf.dtype, leaf.dims)) for leaf in self.leaves), *scalars]
+
+    @property
+    def donated(self) -> tuple[int, ...]:
+        """The leaves that it may overwrite."""
+        return tuple(i for i, leaf in enumerate(self.leaves) if leaf.donated)
+
+    @property
+    def everywhere(self) -> NamedSharding:
+        """What each device of the mesh has in full."""
+        return NamedSharding(self.mesh, PartitionSpec())
+
+    @property
+    def shardings(self) -> tuple[list[NamedSharding], list[NamedSharding | None]]:
+        """Where its program for a mesh takes the leaves and leaves the roots; None for wherever XLA
+        does."""
+        takes, gives = [leaf.placement for leaf in self.leaves], [root[2] for root in self.roots]
+        return (
+            [placements.sharding_of(place) if place else self.everywhere for place in takes],
+            [placements.sharding_of(place) if place else None for place in gives],
+        )
 
     @property
     def is_shared(self) -> bool:
         """Whether other processes run it, too."""
         return self.mesh is not None and jax.process_count() > 1
 
-    @functools.cached_property
+    @property
     def description(self) -> str:
         """What decides how the graph is compiled, equal in every process."""
         programs: dict[int, int] = {}
-        steps = [call if call is None else call.description(programs) for call in self.calls]
-        takes = [(*leaf[:3], placements.text_of(leaf[3])) for leaf in self.leaves]
+        steps = [step.description(programs) for step in self.steps]
         gives = [(*root[:2], root[2] and placements.text_of(root[2])) for root in self.roots]
-        return repr((steps, takes, gives))
+        return repr((steps, gives))
 
     def key(self, traced: str = "") -> str | None:
         """The key of its program on disk; None if nothing is kept there.
@@ -140,7 +219,7 @@ class RecordedGraph:
     def is_known_when_traced(self) -> bool:
         """Whether a jax function or a lowering of the user may be part of it, also in a
         decomposition of torch: what these do is known only after they were traced."""
-        ops = {call.op for call in self.calls if call is not None}
+        ops = {step.op for step in self.steps}
         return jax_programs.OP in ops or any(
             op in ops or op.startswith("aten::") for op in registry.registered_by_users()
         )
@@ -150,12 +229,12 @@ class RecordedGraph:
         a graph of one device."""
         if self.mesh is None:
             return None
-        replicated = placements.number_of(NamedSharding(self.mesh, PartitionSpec()), 0)
-        takes = [placement or replicated for *_, placement in self.leaves]
+        everywhere = placements.number_of(self.everywhere, 0)
+        takes = [leaf.placement or everywhere for leaf in self.leaves]
         results = program.output_shardings
         gives = [
             placements.number_of_result(
-                results[i], self.mesh, len(self.calls[step].outputs[output][1])
+                results[i], self.mesh, len(self.steps[step].outputs[output][1])
             )
             for i, (step, output, _) in enumerate(self.roots)
         ]

@@ -21,13 +21,11 @@ import jax.numpy as jnp
 import numpy as np
 import torch
 from jax import lax
-from jax.sharding import NamedSharding, PartitionSpec
 
 from ..lowering.base import checks, ffi, promotion, registry, target
 from ..lowering.base.mesh import note_gathered, on_mesh
-from ..mesh.base import placements
 from . import foreign_code, graph_errors, index_errors, stored_values
-from .recorded_graph import Call, RecordedGraph, struct
+from .recorded_graph import Call, Leaf, RecordedGraph
 from .scalars import Scalars
 from .words import Decoder, argument_words, default_dtype, split_name
 
@@ -55,24 +53,23 @@ def lower_graph(graph: RecordedGraph) -> LoweredGraph:
     Raises:
       RuntimeError: calls could not be lowered; `graph_errors.blaming` marks all that fail.
     """
-    trace = _Trace(graph)
-    donated = tuple(i for i, (_, _, is_donated, _) in enumerate(graph.leaves) if is_donated)
+    trace, donated = _Trace(graph), graph.donated
+    order: tuple[int, ...] = ()
     with on_mesh(graph.mesh) as gathered:
         jitted = jax.jit(trace.run, keep_unused=True, donate_argnums=donated)
-        traced = jitted.trace(*trace.structs())
-    foreign = frozenset(foreign_code.ops(traced.jaxpr))
-    may_fail = bool(foreign or (trace.checks and index_errors.immediate()))
-    order: tuple[int, ...] = ()
-    if graph.mesh is not None:
-        lowered = (_on_mesh(traced, graph, () if may_fail else donated),)
-        # Nor does XLA divide the code of others.
-        gathered = [*gathered, *sorted(foreign - {*gathered})]
-    elif may_fail and (divided := _divided(traced, donated)):
-        lowered, order = divided.lowered, divided.order
-    elif may_fail and donated:
-        lowered = (_without_donation(traced, trace.structs()),)
-    else:
-        lowered = (traced.lower(),)
+        traced = jitted.trace(*graph.structs)
+        foreign = frozenset(foreign_code.ops(traced.jaxpr))
+        may_fail = bool(foreign or (trace.checks and index_errors.immediate()))
+        if graph.mesh is not None:
+            lowered = (_on_mesh(traced, graph, () if may_fail else donated),)
+            # Nor does XLA divide the code of others.
+            gathered += sorted(foreign - {*gathered})
+        elif may_fail and (divided := _divided(traced, donated)):
+            lowered, order = divided.lowered, divided.order
+        elif may_fail and donated:
+            lowered = (_without_donation(traced, graph),)
+        else:
+            lowered = (traced.lower(),)
     return LoweredGraph(
         lowered, order, tuple(trace.by_ffi), foreign, tuple(trace.checks), tuple(gathered)
     )
@@ -90,13 +87,6 @@ class _Trace:
         self.by_ffi: list[str] = []
         self.checks: list[tuple[int, str, str]] = []
         self._graph = graph
-        self._num_scalars = sum(call.num_scalars for call in graph.calls if call is not None)
-
-    def structs(self) -> list[jax.ShapeDtypeStruct]:
-        """Shapes and dtypes of the leaves, and of the scalars if there are any."""
-        leaves = [struct((dtype, dims)) for dtype, dims, *_ in self._graph.leaves]
-        scalars = jax.ShapeDtypeStruct((self._num_scalars, 2), np.int32)
-        return [*leaves, scalars] if self._num_scalars else leaves
 
     def run(self, *arguments: jax.Array) -> list[jax.Array]:
         """The roots, and, if there are checks, which of them failed, in one array."""
@@ -104,13 +94,13 @@ class _Trace:
         self.checks.clear()
         failed: list[jax.Array] = []
         errors: dict[int, Exception] = {}
-        stored = _stored(self._graph.calls)
+        stored = stored_values.find(self._graph.steps) if target.fuses_too_much() else set()
         inputs = iter(arguments)
-        packed = arguments[-1] if self._num_scalars else jnp.zeros((0, 2), np.int32)
-        scalars = Scalars.unpack(packed)
+        has_scalars = len(arguments) > len(self._graph.leaves)
+        scalars = Scalars.unpack(arguments[-1] if has_scalars else jnp.zeros((0, 2), np.int32))
         results: list[list[jax.Array | None]] = []
-        for number, call in enumerate(self._graph.calls):
-            if call is None:
+        for number, call in enumerate(self._graph.steps):
+            if isinstance(call, Leaf):
                 results.append([next(inputs)])
                 continue
             operands = [results[step][output] for step, output in call.operands]
@@ -138,14 +128,12 @@ def _divided(traced: jax.stages.Traced, donated: Sequence[int]) -> foreign_code.
     return None if index_errors.immediate() else foreign_code.split(traced.jaxpr, donated)
 
 
-def _without_donation(
-    traced: jax.stages.Traced, structs: Sequence[jax.ShapeDtypeStruct]
-) -> jax.stages.Lowered:
+def _without_donation(traced: jax.stages.Traced, graph: RecordedGraph) -> jax.stages.Lowered:
     """A program that may fail, which must not use up its arguments."""
     from jax.extend import core
 
     function = core.jaxpr_as_fun(traced.jaxpr)
-    return jax.jit(function, keep_unused=True).lower(*structs)
+    return jax.jit(function, keep_unused=True).lower(*graph.structs)
 
 
 def _on_mesh(
@@ -155,32 +143,16 @@ def _on_mesh(
     roots, the scalars and the outcome of checks, each device has in full."""
     from jax.extend import core
 
-    replicated = NamedSharding(graph.mesh, PartitionSpec())
-    takes = [
-        placements.sharding_of(placement) if placement else replicated
-        for *_, placement in graph.leaves
-    ]
-    gives: list[NamedSharding | None] = [
-        placements.sharding_of(placement) if placement else None for *_, placement in graph.roots
-    ]
+    takes, gives = graph.shardings
     jaxpr = traced.jaxpr
     structs = [
         jax.ShapeDtypeStruct(aval.shape, aval.dtype, sharding=place)
-        for aval, place in itertools.zip_longest(jaxpr.in_avals, takes, fillvalue=replicated)
+        for aval, place in itertools.zip_longest(jaxpr.in_avals, takes, fillvalue=graph.everywhere)
     ]
-    gives += [replicated] * (len(jaxpr.out_avals) - len(gives))
+    gives += [graph.everywhere] * (len(jaxpr.out_avals) - len(gives))
     function = core.jaxpr_as_fun(jaxpr)
     jitted = jax.jit(function, keep_unused=True, donate_argnums=donated, out_shardings=gives)
-    with on_mesh(graph.mesh):
-        return jitted.lower(*structs)
-
-
-def _stored(calls: Sequence[Call | None]) -> set[int]:
-    if not target.fuses_too_much():
-        return set()
-    return stored_values.find(
-        [call and stored_values.Op(call.op, [step for step, _ in call.operands]) for call in calls]
-    )
+    return jitted.lower(*structs)
 
 
 def lower_call(

@@ -17,13 +17,12 @@ from __future__ import annotations
 
 import dataclasses
 import html
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from .. import _XLAC
-from ..compiler.graph_differences import op_text, shape_text
-from ..mesh.base.placements import Root
+from ..compiler.graph_differences import shapes_text
+from ..compiler.recorded_graph import Leaf, RecordedGraph
 
 # A picture of more steps cannot be read; the text has them all.
 _MOST_STEPS = 3_000
@@ -39,16 +38,14 @@ class PendingGraph:
     """What the next sync would run.
 
     Attributes:
-      steps: inputs and ops, each after the steps that it uses, as compiler.compile_graph gets them.
-      roots: (step, result, placement) of each value that the program can still read.
+      recorded: its roots are the values that the program can still read.
     """
 
-    steps: Sequence[tuple]
-    roots: Sequence[Root]
+    recorded: RecordedGraph
 
     def __str__(self) -> str:
-        lines = [self._line(number) for number in range(len(self.steps))]
-        needed = ", ".join(self._value(root[:2]) for root in self.roots) or "nothing"
+        lines = [self._line(number) for number in range(len(self.recorded.steps))]
+        needed = ", ".join(self._value(root[:2]) for root in self.recorded.roots) or "nothing"
         return "\n".join([*lines, f"needed: {needed}"])
 
     __repr__ = __str__
@@ -62,13 +59,13 @@ class PendingGraph:
         places = self._places()
         width = max((x for x, _ in places), default=0) + _WIDTH + _GAP_X
         height = max((y for _, y in places), default=0) + _HEIGHT + _GAP_Y
-        left_out = len(self.steps) - len(places)
+        left_out = len(self.recorded.steps) - len(places)
         note = f"{left_out} more steps are not drawn" if left_out else f"{len(places)} steps"
-        roots = {step for step, *_ in self.roots}
+        roots = {step for step, *_ in self.recorded.roots}
         edges = [
             _edge(places[used], places[number])
             for number in range(len(places))
-            for used, _ in self._operands(number)
+            for used, _ in self.recorded.steps[number].operands
         ]
         boxes = [
             _box(place, self._kind(number, roots), self._line(number), self._texts(number))
@@ -86,49 +83,40 @@ class PendingGraph:
             ]
         )
 
-    def _operands(self, number: int) -> Sequence[tuple[int, int]]:
-        step = self.steps[number]
-        return step[2] if isinstance(step[0], str) else ()
-
     def _value(self, position: tuple[int, int]) -> str:
         step, result = position
-        several = isinstance(self.steps[step][0], str) and len(self.steps[step][3]) != 1
+        several = len(self.recorded.steps[step].outputs) != 1
         return f"%{step}.{result}" if several else f"%{step}"
 
     def _line(self, number: int) -> str:
-        step = self.steps[number]
-        if not isinstance(step[0], str):
-            return f"%{number} = input {self._shapes(number)}" + (", donated" if step[2] else "")
-        operands = ", ".join(self._value(operand) for operand in step[2])
-        source = f"      # {step[5]}" if step[5] else ""
-        return f"%{number} = {op_text(step)}({operands}) -> {self._shapes(number)}{source}"
+        step = self.recorded.steps[number]
+        if isinstance(step, Leaf):
+            return f"%{number} = input {shapes_text(step)}" + (", donated" if step.donated else "")
+        operands = ", ".join(map(self._value, step.operands))
+        source = f"      # {step.source}" if step.source else ""
+        return f"%{number} = {step.label}({operands}) -> {shapes_text(step)}{source}"
 
     def _texts(self, number: int) -> tuple[str, str]:
-        step = self.steps[number]
-        op = op_text(step).removeprefix("aten::") or "input"
-        return f"%{number} {op}", self._shapes(number)
-
-    def _shapes(self, number: int) -> str:
-        step = self.steps[number]
-        shapes = step[3] if isinstance(step[0], str) else [step[:2]]
-        return ", ".join(shape_text(shape) for shape in shapes)
+        step = self.recorded.steps[number]
+        op = step.label.removeprefix("aten::") or "input"
+        return f"%{number} {op}", shapes_text(step)
 
     def _kind(self, number: int, roots: set[int]) -> str:
         if number in roots:
             return "root"
-        return "op" if isinstance(self.steps[number][0], str) else "input"
+        return "op" if self.recorded.steps[number].op else "input"
 
     def _depths(self) -> list[int]:
         """How deep each step that is drawn is in the graph."""
         depths: list[int] = []
         above_user: dict[int, int] = {}
-        for number in range(min(len(self.steps), _MOST_STEPS)):
-            used = [step for step, _ in self._operands(number)]
-            depths.append(max((depths[step] for step in used), default=-1) + 1)
-            for step in used:
-                above_user[step] = min(above_user.get(step, depths[-1]), depths[-1] - 1)
+        for step in self.recorded.steps[:_MOST_STEPS]:
+            used = [operand for operand, _ in step.operands]
+            depths.append(max((depths[operand] for operand in used), default=-1) + 1)
+            for operand in used:
+                above_user[operand] = min(above_user.get(operand, depths[-1]), depths[-1] - 1)
         return [
-            depth if isinstance(self.steps[number][0], str) else above_user.get(number, depth)
+            depth if self.recorded.steps[number].op else above_user.get(number, depth)
             for number, depth in enumerate(depths)
         ]
 
@@ -168,7 +156,7 @@ def _divided(items: list[Any], size: int) -> list[list[Any]]:
 
 def pending() -> PendingGraph:
     """The ops that this thread has recorded and that nothing has run yet. Runs nothing."""
-    return PendingGraph(*_XLAC.pending_graph())
+    return PendingGraph(RecordedGraph.of(*_XLAC.pending_graph()))
 
 
 _STYLE = (

@@ -22,7 +22,7 @@ import torch
 
 from .. import _XLAC
 from ..compiler import graph_breaks
-from ..compiler.recorded_graph import Call
+from ..compiler.recorded_graph import Call, Leaf, RecordedGraph
 from ..compiler.scalars import Scalars
 from ..compiler.tracing import lower_call
 from ..compiler.words import Decoder
@@ -54,18 +54,18 @@ class Captured:
 
     def __init__(self, graph: tuple, num_outputs: int) -> None:
         steps, roots, leaves, scalars = graph
-        self._calls = [Call(*step) if isinstance(step[0], str) else None for step in steps]
+        self._steps = RecordedGraph.of(steps, roots).steps
         self._scalars = np.array(scalars, np.uint64)
         self._inputs: dict[int, int] = {}
         self.outputs = [0] * num_outputs
-        for step, call in enumerate(self._calls):
-            if call is not None and call.op == _INPUT:
+        for step, call in enumerate(self._steps):
+            if call.op == _INPUT:
                 self._inputs[step] = _index(call)
-            elif call is not None and call.op == _OUTPUT:
+            elif call.op == _OUTPUT:
                 self.outputs[_index(call)] = step
         self._all = self.needed(range(num_outputs))
         self.is_random = any(self._is_random(step) for step in self._all)
-        places = [step for step, call in enumerate(self._calls) if call is None]
+        places = [number for number, step in enumerate(self._steps) if isinstance(step, Leaf)]
         self.constants = {
             step: leaf for step, leaf in zip(places, leaves, strict=True) if step in self._all
         }
@@ -84,8 +84,8 @@ class Captured:
 
     def input_of(self, output: int) -> int | None:
         """The index of the stand-in that an output is; None if the output is computed."""
-        call = self._calls[self.outputs[output]]
-        return None if call is None else self._inputs.get(call.operands[0][0])
+        operands = self._steps[self.outputs[output]].operands
+        return self._inputs.get(operands[0][0]) if operands else None
 
     def needed(self, outputs: Iterable[int]) -> set[int]:
         """The steps that some outputs need."""
@@ -95,8 +95,7 @@ class Captured:
             step = missing.pop()
             if step not in found:
                 found.add(step)
-                call = self._calls[step]
-                missing += [] if call is None else [operand for operand, _ in call.operands]
+                missing += [operand for operand, _ in self._steps[step].operands]
         return found
 
     def inputs(self, count: int) -> set[int]:
@@ -105,12 +104,9 @@ class Captured:
 
     def crossing(self, first: set[int], then: set[int]) -> list[tuple[int, int]]:
         """The results of the first steps that are operands of the others: (step, output)."""
-        calls = [self._calls[step] for step in sorted(then)]
-        operands = {operand for call in calls if call is not None for operand in call.operands}
+        operands = {operand for step in then for operand in self._steps[step].operands}
         return sorted(
-            operand
-            for operand in operands
-            if operand[0] in first and self._calls[operand[0]] is not None
+            operand for operand in operands if operand[0] in first and self._steps[operand[0]].op
         )
 
     def run(
@@ -132,8 +128,8 @@ class Captured:
             constants = {step: {0: value} for step, value in self.constants.items()}
             results: Results = {**constants, **given}
             at = 0
-            for step, call in enumerate(self._calls):
-                if call is None:
+            for step, call in enumerate(self._steps):
+                if isinstance(call, Leaf):
                     continue
                 numbers = self._scalars[at : at + call.num_scalars]
                 at += call.num_scalars
@@ -152,8 +148,7 @@ class Captured:
             return results
 
     def _is_random(self, step: int) -> bool:
-        call = self._calls[step]
-        entry = None if call is None else registry.find(call.op)
+        entry = registry.find(self._steps[step].op)
         return entry is not None and entry.wants_key
 
 
