@@ -87,13 +87,13 @@ def compiled_for(kind: str) -> Iterator[list[PaperGraph]]:
 
 
 def _compiled(lower_graph: Callable, arguments: Sequence[Any]) -> PaperGraph:
-    ops = tuple(call.op for call in arguments[0].calls if call is not None)
+    ops = tuple(call.op for call in arguments[0].calls)
     try:
         lowered = lower_graph(*arguments)
         texts = [part.as_text() for part in lowered.parts]
         calls = frozenset(name for text in texts for name in _CALLED.findall(text))
         programs = tuple(part.compile() for part in lowered.parts)
-        return PaperGraph(ops, programs, calls, lowered.fallbacks)
+        return PaperGraph(ops, programs, calls, lowered.program.fallbacks)
     except Exception as error:
         return PaperGraph(ops, error=" ".join(str(error).split()) or repr(error))
 

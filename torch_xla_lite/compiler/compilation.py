@@ -6,8 +6,13 @@ results = compilation.function_of(program, graph, line)(*leaves)
 
 from __future__ import annotations
 
+import dataclasses
 import re
+import threading
 from collections.abc import Callable
+from typing import Any
+
+import jax.monitoring
 
 from ..lowering.base import target
 from ..lowering.base.mesh import on_mesh
@@ -17,6 +22,9 @@ from .compilation_cache import Program
 from .recorded_graph import RecordedGraph
 
 Function = Callable[..., list]
+
+# Executables that jax took from its own cache, counted for each thread.
+_of_jax = threading.local()
 
 # As StableHLO writes them, then HLO, where small ones are calls.
 _LOOP = re.compile(r"stablehlo\.(while|case|if)\b| (while|conditional)\(|xla_cpu_small_call")
@@ -64,36 +72,43 @@ def _has_loops(text: str) -> bool:
     return _LOOP.search(text) is not None
 
 
-def _executables(
-    graph: RecordedGraph, lowered: tracing.LoweredGraph
-) -> tuple[tuple[Callable[..., list], ...], bool]:
-    """See `compilation_cache.compile_parts`."""
-    with on_mesh(graph.mesh):
-        options = target.compiler_options(has_loops=_has_loops(lowered.text))
-        of_loops = target.compiler_options(has_loops=True)
-    found = compilation_cache.compile_parts(lowered.parts, options)
-    # XLA makes loops, too, such as of some scatters.
-    if options != of_loops and any(_has_loops(part.as_text()) for part in found[0]):
-        return compilation_cache.compile_parts(lowered.parts, of_loops)
-    return found
-
-
 def _compiled(graph: RecordedGraph, lowered: tracing.LoweredGraph) -> Program:
     try:
-        executables, storable = _executables(graph, lowered)
+        executables = _executables(graph, lowered)
     except Exception as error:
         suspects = [i for i, step in enumerate(graph.steps) if step.op]
         raise graph_errors.explained(error, graph.steps, suspects) from None
     # What partitioning adds is seen in the compiled text alone: custom calls, and collectives.
     text = lowered.text if graph.mesh is None else executables[0].as_text()
-    return Program(
+    return dataclasses.replace(
+        lowered.program,
         executables=executables,
-        order=lowered.order,
-        fallbacks=lowered.fallbacks,
-        foreign=lowered.foreign,
-        checks=lowered.checks,
-        gathered=lowered.gathered,
         targets=compilation_cache.targets(text),
         collectives={} if graph.mesh is None else communication.of_program(text),
-        storable=storable,
+        storable=not _of_jax.loaded,
     )
+
+
+def _executables(graph: RecordedGraph, lowered: tracing.LoweredGraph) -> tuple[Any, ...]:
+    with on_mesh(graph.mesh):
+        options = target.compiler_options(has_loops=_has_loops(lowered.text))
+        of_loops = target.compiler_options(has_loops=True)
+    executables = _compile(lowered.parts, options)
+    # XLA makes loops, too, such as of some scatters.
+    if options != of_loops and any(_has_loops(part.as_text()) for part in executables):
+        return _compile(lowered.parts, of_loops)
+    return executables
+
+
+def _compile(parts: tuple[jax.stages.Lowered, ...], options: dict[str, Any]) -> tuple[Any, ...]:
+    _of_jax.loaded = 0
+    return tuple(part.compile(options) for part in parts)
+
+
+def _note_event(event: str, **_: object) -> None:
+    # jax records this on the thread that compiles.
+    if event == "/jax/compilation_cache/cache_hits":
+        _of_jax.loaded = getattr(_of_jax, "loaded", 0) + 1
+
+
+jax.monitoring.register_event_listener(_note_event)

@@ -3,7 +3,7 @@
     key = compilation_cache.key(description)     # None where nothing can be kept
     program = compilation_cache.load(key)
     if program is None:
-        program = Program(executable, ...)
+        program = Program(...)
         compilation_cache.store(key, program)
 
 A key is a hash of the graph and of everything else that decides its machine code: this package,
@@ -41,13 +41,11 @@ import secrets
 import shutil
 import stat
 import sys
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import jax
-import jax.monitoring
 import jaxlib
 import numpy as np
 import torch
@@ -74,9 +72,6 @@ _DECIDE_NOTHING = (
     *variables.BUILD_TIME,
 )
 
-# Executables that jax took from its own cache, counted for each thread.
-_of_jax = threading.local()
-
 _DIGEST = hashlib.sha256().digest_size
 
 _PROCESSORS = Path("/proc/cpuinfo")
@@ -87,8 +82,8 @@ class Program:
     """A compiled graph.
 
     Attributes:
-      executables: functions of the leaves and the scalars, see compiler.compile_graph: one, or two
-        (foreign_code.py).
+      executables: functions of the leaves and the scalars, see compilation.function_of: one, or two
+        (foreign_code.py); none before it is compiled.
       order: of two, where each result is among the results of the first, then of the second.
       fallbacks: ops that run as ATen kernels in it, one for each call.
       foreign: ops that call any code outside XLA in it.
@@ -102,34 +97,16 @@ class Program:
       is_loaded: whether they were on disk.
     """
 
-    executables: tuple[Callable[..., list], ...]
     order: tuple[int, ...]
     fallbacks: tuple[str, ...]
     foreign: frozenset[str]
     checks: tuple[tuple[int, str, str], ...]
     gathered: tuple[str, ...]
-    targets: frozenset[str]
-    collectives: dict[str, tuple[int, int]]
+    executables: tuple[Callable[..., list], ...] = ()
+    targets: frozenset[str] = frozenset()
+    collectives: dict[str, tuple[int, int]] = dataclasses.field(default_factory=dict)
     storable: bool = True
     is_loaded: bool = False
-
-
-def compile_parts(
-    parts: Sequence[jax.stages.Lowered], options: dict[str, Any]
-) -> tuple[tuple[Callable[..., list], ...], bool]:
-    """The executables of a program, and whether they can be serialised."""
-    _of_jax.loaded = 0
-    executables = tuple(part.compile(options) for part in parts)
-    return executables, not _of_jax.loaded
-
-
-def _note_event(event: str, **_: object) -> None:
-    # jax records this on the thread that compiles.
-    if event == "/jax/compilation_cache/cache_hits":
-        _of_jax.loaded = getattr(_of_jax, "loaded", 0) + 1
-
-
-jax.monitoring.register_event_listener(_note_event)
 
 
 def targets(hlo: str) -> frozenset[str]:

@@ -25,6 +25,7 @@ from jax import lax
 from ..lowering.base import checks, ffi, promotion, registry, target
 from ..lowering.base.mesh import note_gathered, on_mesh
 from . import foreign_code, graph_errors, index_errors, stored_values
+from .compilation_cache import Program
 from .recorded_graph import Call, Leaf, RecordedGraph
 from .scalars import Scalars
 from .words import Decoder, argument_words, default_dtype, split_name
@@ -32,15 +33,10 @@ from .words import Decoder, argument_words, default_dtype, split_name
 
 @dataclasses.dataclass(frozen=True)
 class LoweredGraph:
-    """A graph as programs for XLA: one, or the two of foreign_code.py with the order of their
-    results. The other fields are those of `Program`."""
+    """A graph as programs for XLA, one, or the two of foreign_code.py, and what is known of it."""
 
     parts: tuple[jax.stages.Lowered, ...]
-    order: tuple[int, ...]
-    fallbacks: tuple[str, ...]
-    foreign: frozenset[str]
-    checks: tuple[tuple[int, str, str], ...]
-    gathered: tuple[str, ...] = ()
+    program: Program
 
     @functools.cached_property
     def text(self) -> str:
@@ -70,9 +66,14 @@ def lower_graph(graph: RecordedGraph) -> LoweredGraph:
             lowered = (_without_donation(traced, graph),)
         else:
             lowered = (traced.lower(),)
-    return LoweredGraph(
-        lowered, order, tuple(trace.by_ffi), foreign, tuple(trace.checks), tuple(gathered)
+    program = Program(
+        order=order,
+        fallbacks=tuple(trace.by_ffi),
+        foreign=foreign,
+        checks=tuple(trace.checks),
+        gathered=tuple(gathered),
     )
+    return LoweredGraph(lowered, program)
 
 
 class _Trace:
