@@ -19,7 +19,7 @@ namespace {
 
 thread_local bool is_active = false;
 
-// Linux allows a process 65,530 mappings, which XLA needs, too (runtime/mappings.h).
+// Linux allows a process 65,530 mappings, which XLA needs, too (runtime/executable_cache.cc).
 constexpr size_t kMostBlocks = 8192;
 
 // So much more than was in use is kept: arrays of sizes that a small step needs one after the

@@ -142,6 +142,7 @@ void DonateLeaves(Graph* graph, std::span<const size_t> leaf_words,
 }
 
 bool AdaptTo(std::span<const uint64_t> key, Graph* graph) {
+  if (StructureOf(key) != StructureOf(graph->key)) return false;
   const std::vector<bool> donated = DonatedLeaves(key);
   const std::vector<bool> wanted = DonatedLeaves(graph->key);
   std::vector<uint32_t> copied;

@@ -6,7 +6,7 @@
 // then. Donated leaves and their roots are in the same order.
 //
 //   Graph graph = Linearize(roots);                          // calls DonateLeaves
-//   if (AdaptTo(other.key, &graph)) Run(executable, graph);  // of equal structure
+//   if (AdaptTo(other.key, &graph)) Run(executable, graph);
 
 #ifndef TORCH_XLA_LITE_CSRC_IR_DONATION_H_
 #define TORCH_XLA_LITE_CSRC_IR_DONATION_H_
@@ -30,9 +30,9 @@ struct Graph;
 void DonateLeaves(Graph* graph, std::span<const size_t> leaf_words,
                   std::span<const Node* const> replaced) LITE_REQUIRES(record_lock);
 
-// Prepares a graph for the executable of a key with the same structure: puts the roots in its order
-// and lists the leaves to copy. Returns false, and changes nothing, if that executable does not
-// donate all leaves that the graph does: it would need more memory.
+// Prepares a graph for the executable of another key: puts the roots in its order and lists the
+// leaves to copy. Returns false, and changes nothing, if the key has another structure, or if that
+// executable does not donate all leaves that the graph does: it would need more memory.
 bool AdaptTo(std::span<const uint64_t> key, Graph* graph);
 
 }  // namespace torch_xla_lite::ir

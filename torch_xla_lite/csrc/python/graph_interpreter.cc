@@ -117,12 +117,17 @@ std::optional<std::vector<ir::Ref<ir::Buffer>>> GraphInterpreter::Run(
   cache_ = &cache;
   compiling_ = {};
   const auto start = std::chrono::steady_clock::now();
+  std::vector<HostData> data;
+  data.reserve(graph.leaves.size());
+  for (size_t i = 0; i < graph.leaves.size(); ++i) {
+    data.push_back(DataOf(static_cast<const PyBuffer&>(*graph.data(i))));
+  }
   std::optional<std::vector<at::Tensor>> roots;
-  if (has_plan) roots = RunPlan(*kept, graph);
+  if (has_plan) roots = RunPlan(*kept, graph, data);
   if (!roots) {
     const bool comes_back = plan != nullptr && kept == nullptr && graphs_.Has(graph.structure());
     interpreter::Trace trace;
-    roots = RunCalls(graph, comes_back ? &trace : nullptr);
+    roots = RunCalls(graph, data, comes_back ? &trace : nullptr);
     if (!roots) return std::nullopt;
     if (comes_back) *plan = MakePlan(graph, trace);
   }
@@ -142,14 +147,13 @@ std::optional<std::vector<ir::Ref<ir::Buffer>>> GraphInterpreter::Run(
 }
 
 std::optional<std::vector<at::Tensor>> GraphInterpreter::RunCalls(const ir::Graph& graph,
+                                                                  std::span<const HostData> data,
                                                                   interpreter::Trace* trace) {
-  std::vector<HostData> data;
   std::vector<at::Tensor> leaves;
-  for (size_t i = 0; i < graph.leaves.size(); ++i) {
+  for (size_t i = 0; i < data.size(); ++i) {
     const ir::Shape* const shape = graph.leaves[i].shape();
-    data.push_back(DataOf(static_cast<const PyBuffer&>(*graph.data(i))));
     leaves.emplace_back(tensor::HostView(tensor::ScalarTypeOf(shape), shape->dims(),
-                                         const_cast<void*>(data.back().start)));
+                                         const_cast<void*>(data[i].start)));
   }
   try {
     const py::gil_scoped_release no_gil;
@@ -163,20 +167,18 @@ std::optional<std::vector<at::Tensor>> GraphInterpreter::RunCalls(const ir::Grap
 }
 
 std::optional<std::vector<at::Tensor>> GraphInterpreter::RunPlan(KeptPlan& kept,
-                                                                 const ir::Graph& graph) {
+                                                                 const ir::Graph& graph,
+                                                                 std::span<const HostData> data) {
   if (kept.num_lowerings != num_lowerings_) {
     kept.plan.reset();
     return std::nullopt;
   }
-  std::vector<HostData> data;
   std::vector<interpreter::Plan::Leaf> leaves;
-  data.reserve(graph.leaves.size());
-  leaves.reserve(graph.leaves.size());
-  for (size_t i = 0; i < graph.leaves.size(); ++i) {
-    const auto& buffer = static_cast<const PyBuffer&>(*graph.data(i));
-    data.push_back(DataOf(buffer));
-    leaves.push_back({const_cast<void*>(data.back().start), {}});
+  leaves.reserve(data.size());
+  for (size_t i = 0; i < data.size(); ++i) {
+    leaves.push_back({const_cast<void*>(data[i].start), {}});
     if (!kept.plan->Overwrites(i)) continue;
+    const auto& buffer = static_cast<const PyBuffer&>(*graph.data(i));
     leaves[i].tensor = OwnTensor(buffer, leaves[i].data, graph.leaves[i].shape());
     leaves[i].data = leaves[i].tensor.mutable_data_ptr();
   }

@@ -25,6 +25,7 @@
 #include "torch_xla_lite/csrc/ir/ref.h"
 #include "torch_xla_lite/csrc/ir/thread_annotations.h"
 #include "torch_xla_lite/csrc/python/arrays.h"
+#include "torch_xla_lite/csrc/python/buffer.h"
 #include "torch_xla_lite/csrc/python/description.h"
 #include "torch_xla_lite/csrc/python/interpreted_graphs.h"
 #include "torch_xla_lite/csrc/runtime/executor.h"
@@ -58,8 +59,11 @@ class GraphInterpreter {
 
   // Without Python's lock, if the run is not short. Nothing if the graph cannot be interpreted, or
   // by its plan.
-  std::optional<std::vector<at::Tensor>> RunPlan(KeptPlan& kept, const ir::Graph& graph);
+  // data: of the leaves.
+  std::optional<std::vector<at::Tensor>> RunPlan(KeptPlan& kept, const ir::Graph& graph,
+                                                 std::span<const HostData> data);
   std::optional<std::vector<at::Tensor>> RunCalls(const ir::Graph& graph,
+                                                  std::span<const HostData> data,
                                                   interpreter::Trace* trace);
   ir::Ref<runtime::Plan> MakePlan(const ir::Graph& graph, const interpreter::Trace& trace);
   void NoteRun(const ir::Graph& graph, std::chrono::steady_clock::time_point start,

@@ -1,15 +1,31 @@
 #include "torch_xla_lite/csrc/runtime/executable_cache.h"
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <utility>
 
 #include "torch_xla_lite/csrc/ir/donation.h"
 #include "torch_xla_lite/csrc/ir/graph.h"
 #include "torch_xla_lite/csrc/ir/hash.h"
 #include "torch_xla_lite/csrc/ir/key.h"
-#include "torch_xla_lite/csrc/runtime/mappings.h"
 
 namespace torch_xla_lite::runtime {
+namespace {
+
+// Whether more than half of the process's memory mappings are in use; false where /proc does not
+// tell. The code of an executable takes dozens of them, Linux allows 65,530 unless it is configured
+// otherwise (vm.max_map_count), and XLA crashes when it gets no more. Takes 1 us for each.
+bool MappingsAreScarce() {
+  int64_t allowed = 0;
+  if (!(std::ifstream("/proc/sys/vm/max_map_count") >> allowed)) return false;
+  // A line for each.
+  std::ifstream mappings("/proc/self/maps");
+  using Bytes = std::istreambuf_iterator<char>;
+  return std::count(Bytes(mappings), Bytes(), '\n') > allowed / 2;
+}
+
+}  // namespace
 
 ir::Ref<Executable> ExecutableCache::Find(std::span<const uint64_t> key) {
   const auto [begin, end] = by_hash_.equal_range(ir::HashWords(key));
@@ -22,9 +38,7 @@ ir::Ref<Executable> ExecutableCache::Find(std::span<const uint64_t> key) {
 ir::Ref<Executable> ExecutableCache::FindAdaptable(ir::Graph* graph) {
   const auto [begin, end] = by_structure_.equal_range(graph->structure());
   for (auto it = begin; it != end; ++it) {
-    const std::span<const uint64_t> key = it->second->key.words();
-    if (ir::StructureOf(key) == ir::StructureOf(graph->key) && ir::AdaptTo(key, graph))
-      return Use(it->second);
+    if (ir::AdaptTo(it->second->key.words(), graph)) return Use(it->second);
   }
   return {};
 }

@@ -1,5 +1,5 @@
 // An LRU cache of executables, by the exact key of their graph. One of programs also becomes
-// smaller when the process runs out of memory mappings (mappings.h).
+// smaller when the process runs out of memory mappings.
 //
 //   ExecutableCache cache(1024);
 //   ir::Ref<Executable> hit = cache.Find(graph.key);

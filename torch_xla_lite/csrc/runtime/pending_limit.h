@@ -47,7 +47,17 @@ class PendingLimit {
   // Programs that never repeat themselves must not fill the memory.
   static constexpr size_t kMostCuts = 1024;
 
-  bool IsCut();
+  bool IsCut() {
+    if (!cuts_.contains(last_ops_)) {
+      // The first cut waits for nothing.
+      if (!cuts_.empty() && count_ < patience_) return false;
+      patience_ = has_new_ ? 2 * limit_ : 2 * patience_;
+      if (cuts_.size() == kMostCuts) cuts_.clear();
+      cuts_.insert(last_ops_);
+    }
+    has_new_ = false;
+    return true;
+  }
 
   size_t limit_ = 0;
   size_t patience_ = 0;  // How many ops may be pending while a cut waits for its place.
