@@ -5,6 +5,8 @@ minus the square of the mean would lose all digits if the mean is large. Of bflo
 variance would be lost have no digits of it, either.
 """
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jax import lax
@@ -137,16 +139,8 @@ def native_batch_norm(
 
 
 @lower("aten::_native_batch_norm_legit.no_stats", shape="batch_norm", channels_last=True)
-def native_batch_norm_no_stats(
-    input: jax.Array,
-    weight: jax.Array | None,
-    bias: jax.Array | None,
-    training: bool,
-    momentum: float,
-    eps: float,
-    *,
-    outs,
-) -> tuple[jax.Array | None, ...]:
+def native_batch_norm_no_stats(*args: Any, outs) -> tuple[jax.Array | None, ...]:
+    input, weight, bias, _, momentum, eps = args
     return native_batch_norm(input, weight, bias, None, None, True, momentum, eps, outs=outs)
 
 
@@ -155,20 +149,9 @@ def native_batch_norm_no_stats(
     dtype_of_input="weight bias running_mean running_var",
     channels_last=True,
 )
-def native_batch_norm_no_training(
-    input: jax.Array,
-    weight: jax.Array | None,
-    bias: jax.Array | None,
-    running_mean: jax.Array,
-    running_var: jax.Array,
-    momentum: float,
-    eps: float,
-    *,
-    outs,
-) -> tuple[jax.Array | None, ...]:
-    return native_batch_norm(
-        input, weight, bias, running_mean, running_var, False, momentum, eps, outs=outs
-    )
+def native_batch_norm_no_training(*args: Any, outs) -> tuple[jax.Array | None, ...]:
+    *tensors, momentum, eps = args
+    return native_batch_norm(*tensors, False, momentum, eps, outs=outs)
 
 
 @lower(
@@ -177,42 +160,16 @@ def native_batch_norm_no_training(
     channels_last=True,
     shape="batch_norm",
 )
-def native_batch_norm_functional(
-    input: jax.Array,
-    weight: jax.Array | None,
-    bias: jax.Array | None,
-    running_mean: jax.Array,
-    running_var: jax.Array,
-    training: bool,
-    momentum: float,
-    eps: float,
-    *,
-    outs,
-) -> tuple[jax.Array | None, ...]:
-    output, center, invstd, new_mean, new_var = _batch_norm(
-        input, weight, bias, running_mean, running_var, training, momentum, eps
-    )
+def native_batch_norm_functional(*args: Any, outs) -> tuple[jax.Array | None, ...]:
+    output, center, invstd, new_mean, new_var = _batch_norm(*args)
     return output, _saved(center, outs[1]), _saved(invstd, outs[2]), new_mean, new_var
 
 
 @lower("aten::_batch_norm_no_update")
-def batch_norm_no_update(
-    input: jax.Array,
-    weight: jax.Array | None,
-    bias: jax.Array | None,
-    running_mean: jax.Array | None,
-    running_var: jax.Array | None,
-    momentum: float,
-    eps: float,
-    *,
-    outs,
-) -> tuple[jax.Array | None, ...]:
+def batch_norm_no_update(*args: Any, outs) -> tuple[jax.Array | None, ...]:
     """torch's meta function says that there are statistics, which its decomposition leaves out."""
-    output, center, invstd, *_ = _batch_norm(
-        input, weight, bias, running_mean, running_var, False, momentum, eps
-    )
     reserve = None if outs[3] is None else lax.full(outs[3].shape, 0, outs[3].dtype)
-    return output, _saved(center, outs[1]), _saved(invstd, outs[2]), reserve
+    return *native_batch_norm_no_training(*args, outs=outs), reserve
 
 
 @lower("aten::native_batch_norm_backward", shape="batch_norm_backward", channels_last=True)

@@ -328,7 +328,10 @@ def _sample_cubic(
     return total
 
 
-def _grid_sampler(
+@lower("aten::grid_sampler_3d", refuses="biuc", one_dtype="input grid")
+@lower("aten::grid_sampler_2d", refuses="biuc", one_dtype="input grid", shape="grid")
+@lower("aten::_grid_sampler_2d_cpu_fallback")
+def grid_sampler(
     input: jax.Array,
     grid: jax.Array,
     interpolation_mode: int,
@@ -344,33 +347,15 @@ def _grid_sampler(
     return jax.vmap(one)(opmath(input), opmath(grid))
 
 
-@lower("aten::grid_sampler_3d", refuses="biuc", one_dtype="input grid")
-@lower("aten::grid_sampler_2d", refuses="biuc", one_dtype="input grid", shape="grid")
-@lower("aten::_grid_sampler_2d_cpu_fallback")
-def grid_sampler(
-    input: jax.Array,
-    grid: jax.Array,
-    interpolation_mode: int,
-    padding_mode: int,
-    align_corners: bool,
-) -> jax.Array:
-    return _grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners)
-
-
 @lower("aten::grid_sampler_2d_backward", "aten::grid_sampler_3d_backward")
 def grid_sampler_backward(
     grad_output: jax.Array,
     input: jax.Array,
     grid: jax.Array,
-    interpolation_mode: int,
-    padding_mode: int,
-    align_corners: bool,
-    output_mask: list[bool],
+    *options: Any,
 ) -> tuple[jax.Array | None, jax.Array | None]:
-    def sample(image: jax.Array, places: jax.Array) -> jax.Array:
-        return _grid_sampler(image, places, interpolation_mode, padding_mode, align_corners)
-
-    _, pull = jax.vjp(sample, input, grid)
+    *modes, output_mask = options
+    _, pull = jax.vjp(lambda image, places: grid_sampler(image, places, *modes), input, grid)
     grad_input, grad_grid = pull(opmath(grad_output))
     return grad_input if output_mask[0] else None, grad_grid
 
