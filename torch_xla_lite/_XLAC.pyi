@@ -176,5 +176,7 @@ def set_rng_state(
 
 def metrics() -> Metrics: ...
 def reset_metrics() -> None: ...
-def set_ir_debug(enabled: bool) -> None:
-    """Whether each op remembers the line that recorded it."""
+def set_ir_debug(
+    describe: Callable[[tuple[int, int] | None, tuple[int, int] | None], str] | None,
+) -> None:
+    """What says for each op where it is recorded (debug/recorded_lines.py)."""

@@ -72,12 +72,14 @@ PYTHON_DEPS = {
         "words": [":jax_programs", "//torch_xla_lite/lowering/base:registry", "//torch_xla_lite/lowering/base:tags"],
     },
     "torch_xla_lite/debug": {
-        "__init__": [":comparison", ":graph_view", ":tables", ":times", "//torch_xla_lite/compiler:edited_lowerings",
-            "//torch_xla_lite/compiler:new_graphs", "//torch_xla_lite/lowering/base:registry",
-            "//torch_xla_lite/mesh/base:communication", "//torch_xla_lite/mesh/base:placements",
-            "//torch_xla_lite/startup:preflight", "//torch_xla_lite/startup:variables"],
+        "__init__": [":comparison", ":graph_view", ":recorded_lines", ":tables", ":times",
+            "//torch_xla_lite/compiler:edited_lowerings", "//torch_xla_lite/compiler:new_graphs",
+            "//torch_xla_lite/lowering/base:registry", "//torch_xla_lite/mesh/base:communication",
+            "//torch_xla_lite/mesh/base:placements", "//torch_xla_lite/startup:preflight",
+            "//torch_xla_lite/startup:variables"],
         "comparison": ["//torch_xla_lite/startup:program_lines"],
         "graph_view": ["//torch_xla_lite/compiler:graph_differences", "//torch_xla_lite/compiler:recorded_graph"],
+        "recorded_lines": ["//torch_xla_lite/startup:program_lines"],
         "times": ["//torch_xla_lite/compiler:new_graphs"],
     },
     "torch_xla_lite/device": {

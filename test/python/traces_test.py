@@ -8,6 +8,7 @@ import torch
 
 import torch_xla_lite
 from torch_xla_lite.compiler import compilation_cache
+from torch_xla_lite.debug import recorded_lines
 
 
 def step(model: torch.nn.Module, x: torch.Tensor) -> float:
@@ -58,11 +59,11 @@ def test_a_trace_of_jax_has_the_op_of_each_operation_of_xla(model, tmp_path):
 def test_a_trace_of_jax_has_the_modules_if_they_are_remembered(tmp_path):
     inner = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh())
     model = torch.nn.Sequential(inner, torch.nn.ModuleList([torch.nn.Linear(8, 2)])[0]).to("jax")
-    torch_xla_lite._XLAC.set_ir_debug(True)
+    torch_xla_lite._XLAC.set_ir_debug(recorded_lines.describe)
     try:
         trace = names_in_a_trace_of_jax(model, tmp_path)
     finally:
-        torch_xla_lite._XLAC.set_ir_debug(False)
+        torch_xla_lite._XLAC.set_ir_debug(None)
     for name in (
         b"aten::linear/Sequential.0.0/dot_general",
         b"aten::tanh/Sequential.0.1/tanh",

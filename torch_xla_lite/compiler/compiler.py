@@ -190,7 +190,6 @@ class Compiler:
     draws_threefry: whether lowerings draw the random numbers of csrc/kernels/threefry.h.
     note_interpreted: is told of a graph that was interpreted: the number of its ops, seconds, its
       structure, and a function that describes it.
-    is_library: whether a file's code is no user's.
     upload, copy: a new array of a numpy array, or of an array.
     place: an array's data at a place (placements.py).
     report: is called when a value leaves the device; raises what graphs have noted by then.
@@ -205,7 +204,6 @@ class Compiler:
     has_host_memory = staticmethod(lambda: target.has_host_memory())
     draws_threefry = staticmethod(target.has_threefry)
     note_interpreted = staticmethod(new_graphs.note_interpreted)
-    is_library = staticmethod(program_lines.is_library)
     upload = staticmethod(_upload)
     copy = staticmethod(_copy)
     place = staticmethod(placements.place)

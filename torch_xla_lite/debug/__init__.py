@@ -271,7 +271,9 @@ def graph() -> PendingGraph:
 def register() -> None:
     """Enables line recording if a variable is set whose errors name lines."""
     if any(variables.enabled(os.environ, name) for name in _WITH_LINES):
-        _XLAC.set_ir_debug(True)
+        from .recorded_lines import describe
+
+        _XLAC.set_ir_debug(describe)
 
 
 def __dir__() -> list[str]:

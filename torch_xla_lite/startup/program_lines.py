@@ -19,7 +19,9 @@ import jax
 import torch
 
 _TORCH = f"{Path(torch.__file__).parent}/"
-_LIBRARIES = (_TORCH, f"{Path(jax.__file__).parent}/", f"{Path(__file__).parents[1]}/")
+_PACKAGE = f"{Path(__file__).parents[1]}/"
+_EXAMPLES = f"{_PACKAGE}examples/"
+_LIBRARIES = (_TORCH, f"{Path(jax.__file__).parent}/", _PACKAGE, "<frozen", "<eval_with_key>")
 # Where installed packages and Python's own are.
 _INSTALLED = tuple(
     f"{folder}/" for folder in {*map(sysconfig.get_path, ("purelib", "platlib", "stdlib"))}
@@ -51,18 +53,21 @@ class Place(NamedTuple):
 
 @functools.cache
 def is_library(file: str) -> bool:
-    """Whether the code of a file is that of torch, jax, this package, or Python's own machinery."""
-    return file.startswith((*_LIBRARIES, "<frozen")) or file == contextlib.__file__
+    """Whether the code of a file is that of torch, jax, this package, or Python's own machinery.
+    Examples are programs; <eval_with_key> is what torch.compile makes, other names are a user's."""
+    if file.startswith(_EXAMPLES):
+        return False
+    return file.startswith(_LIBRARIES) or file == contextlib.__file__
 
 
 def place() -> Place:
     """Where the program is that needs a value now; outside torch, jax and this package."""
     reader = ""
-    frames = _frames(sys._getframe(1))
-    for frame in frames:
+    outer = frames(sys._getframe(1))
+    for frame in outer:
         file = frame.f_code.co_filename
         if not is_library(file):
-            caller = _caller(frames) if file.startswith(_INSTALLED) else ""
+            caller = _caller(outer) if file.startswith(_INSTALLED) else ""
             return Place(file, frame.f_lineno, frame.f_code.co_name, caller, reader)
         if not reader and file.startswith(_TORCH):
             name = getattr(frame.f_code, "co_qualname", frame.f_code.co_name)
@@ -70,15 +75,16 @@ def place() -> Place:
     return Place("", 0, "")
 
 
-def _frames(frame: FrameType | None) -> Iterator[FrameType]:
+def frames(frame: FrameType | None) -> Iterator[FrameType]:
+    """A frame, and those that called it."""
     while frame is not None:
         yield frame
         frame = frame.f_back
 
 
-def _caller(frames: Iterator[FrameType]) -> str:
+def _caller(outer: Iterator[FrameType]) -> str:
     """The first of the frames that is the program's own, and no package's."""
-    for frame in frames:
+    for frame in outer:
         file = frame.f_code.co_filename
         if not is_library(file) and not file.startswith(_INSTALLED):
             return f"{file}:{frame.f_lineno} in {frame.f_code.co_name}"

@@ -30,7 +30,6 @@
 #include "torch_xla_lite/csrc/python/tensor_bindings.h"
 #include "torch_xla_lite/csrc/python/untraced.h"
 #include "torch_xla_lite/csrc/record/cpu_fallback.h"
-#include "torch_xla_lite/csrc/record/record.h"
 #include "torch_xla_lite/csrc/runtime/costs.h"
 #include "torch_xla_lite/csrc/runtime/graph_runner.h"
 #include "torch_xla_lite/csrc/runtime/live_values.h"
@@ -194,13 +193,7 @@ PYBIND11_MODULE(_XLAC, module) {
         static_cast<PyExecutor&>(Runtime::Get().executor()).interpreter().UseLowering(op);
       },
       py::arg("op"));
-  module.def(
-      "set_ir_debug",
-      [](bool enabled) {
-        if (enabled) FindLibraryFolders();
-        record::SetSourceHook(enabled ? &CurrentSource : nullptr);
-      },
-      py::arg("enabled"));
+  module.def("set_ir_debug", &SetDescribe, py::arg("describe"));
   module.def(
       "set_pending_limit", [](size_t limit) { Runtime::Get().set_most_pending(limit); },
       py::arg("limit"));
