@@ -45,7 +45,7 @@ CC_DEPS = {
             "//torch_xla_lite/csrc/kernels:parallel", "//torch_xla_lite/csrc/kernels:simd_loops"]),
     },
     "test/csrc/kernels_of_torch": {
-        "kernels_of_torch": (["explicit_kernels_test.cc"], ["//torch_xla_lite/csrc/kernels_of_torch:explicit_kernels",
+        "kernels_of_torch": (["named_kernels_test.cc"], ["//torch_xla_lite/csrc/kernels_of_torch:named_kernels",
             "@torch//:core"]),
     },
     "test/csrc/ops": {

@@ -104,7 +104,7 @@ void LocalScalarDense(const OperatorHandle&, DispatchKeySet, Stack* stack) {
   stack->emplace_back(record::DownloadNumber(self));
 }
 
-constexpr ExplicitKernel kKernels[] = {
+constexpr NamedKernel kKernels[] = {
     {"_local_scalar_dense", Boxed<LocalScalarDense>},
     {"_to_copy", Boxed<ToCopy>},
     {"clone", Boxed<Clone>},
@@ -113,6 +113,6 @@ constexpr ExplicitKernel kKernels[] = {
 
 }  // namespace
 
-std::span<const ExplicitKernel> CopyKernels() { return kKernels; }
+std::span<const NamedKernel> CopyKernels() { return kKernels; }
 
 }  // namespace torch_xla_lite::kernels_of_torch

@@ -12,9 +12,9 @@
 #include "torch_xla_lite/csrc/infer/quantized.h"
 #include "torch_xla_lite/csrc/ir/mutex.h"
 #include "torch_xla_lite/csrc/ir/thread_annotations.h"
-#include "torch_xla_lite/csrc/kernels_of_torch/explicit_kernels.h"
 #include "torch_xla_lite/csrc/kernels_of_torch/linear.h"
 #include "torch_xla_lite/csrc/kernels_of_torch/masked_put.h"
+#include "torch_xla_lite/csrc/kernels_of_torch/named_kernels.h"
 #include "torch_xla_lite/csrc/kernels_of_torch/sparse_gradient.h"
 #include "torch_xla_lite/csrc/kernels_of_torch/without_reads.h"
 #include "torch_xla_lite/csrc/ops/op_facts.h"
@@ -101,8 +101,8 @@ bool IsRecorded(const c10::OperatorHandle& op) {
          !ops::IsCompositeMutation(op);
 }
 
-bool IsExplicit(const std::string& name) {
-  return std::ranges::any_of(ExplicitKernels(), [&](const ExplicitKernel& kernel) {
+bool HasNamedKernel(const std::string& name) {
+  return std::ranges::any_of(NamedKernels(), [&](const NamedKernel& kernel) {
     return name == std::string("aten::") + kernel.name;
   });
 }
@@ -151,7 +151,7 @@ void RegisterKernels() {
   static auto* others = new torch::Library(torch::Library::IMPL, "_", c10::DispatchKey::PrivateUse1,
                                            __FILE__, __LINE__);
   std::unordered_set<std::string> done;
-  for (const ExplicitKernel& kernel : ExplicitKernels()) {
+  for (const NamedKernel& kernel : NamedKernels()) {
     aten->impl(kernel.name, kernel.function());
     done.insert(std::string("aten::") + kernel.name);
   }
@@ -210,9 +210,9 @@ void RegisterLowering(const std::string& name, bool needs_constants) {
               " is made of other ops on every device (CompositeImplicitAutograd): it is those that "
               "are recorded.\nDefine it as one that is not:  torch.library.custom_op(...)");
   const bool is_aten = name.starts_with("aten::");
-  // All ops of torch have a kernel here: the recorder, or an explicit kernel.
+  // All ops of torch have a kernel here: the recorder, or an named kernel.
   const bool has_kernel =
-      is_aten ? IsExplicit(name) : op->hasKernelForDispatchKey(c10::DispatchKey::PrivateUse1);
+      is_aten ? HasNamedKernel(name) : op->hasKernelForDispatchKey(c10::DispatchKey::PrivateUse1);
   TORCH_CHECK(!has_kernel, name,
               " has a kernel of its own for device jax, which would run instead of the lowering.\n"
               "Register one of the two.");

@@ -276,7 +276,7 @@ void IsSetTo(const OperatorHandle&, DispatchKeySet, Stack* stack) {
                                self.sizes() == other.sizes() && self.strides() == other.strides());
 }
 
-constexpr ExplicitKernel kKernels[] = {
+constexpr NamedKernel kKernels[] = {
     {"_has_same_storage_numel", Boxed<HasSameStorageNumel>},
     {"as_strided", Boxed<AsStrided>},
     {"as_strided_", Boxed<AsStridedInPlace>},
@@ -295,6 +295,6 @@ constexpr ExplicitKernel kKernels[] = {
 
 }  // namespace
 
-std::span<const ExplicitKernel> StorageKernels() { return kKernels; }
+std::span<const NamedKernel> StorageKernels() { return kKernels; }
 
 }  // namespace torch_xla_lite::kernels_of_torch

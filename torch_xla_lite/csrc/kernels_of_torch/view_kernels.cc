@@ -114,7 +114,7 @@ void UnsafeSplitWithSizes(const OperatorHandle&, DispatchKeySet, Stack* stack) {
   torch::jit::push(*stack, torch::jit::pop(*stack).toTensor().split_with_sizes(sizes, dim));
 }
 
-constexpr ExplicitKernel kKernels[] = {
+constexpr NamedKernel kKernels[] = {
     {"_unsafe_view", Boxed<UnsafeView>},
     {"alias", Boxed<Share>},
     {"detach", Boxed<Share>},
@@ -128,6 +128,6 @@ constexpr ExplicitKernel kKernels[] = {
 
 }  // namespace
 
-std::span<const ExplicitKernel> ViewKernels() { return kKernels; }
+std::span<const NamedKernel> ViewKernels() { return kKernels; }
 
 }  // namespace torch_xla_lite::kernels_of_torch

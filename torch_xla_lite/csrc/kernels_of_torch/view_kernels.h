@@ -5,11 +5,11 @@
 
 #include <span>
 
-#include "torch_xla_lite/csrc/kernels_of_torch/explicit_kernel.h"
+#include "torch_xla_lite/csrc/kernels_of_torch/named_kernel.h"
 
 namespace torch_xla_lite::kernels_of_torch {
 
-std::span<const ExplicitKernel> ViewKernels();
+std::span<const NamedKernel> ViewKernels();
 
 }  // namespace torch_xla_lite::kernels_of_torch
 

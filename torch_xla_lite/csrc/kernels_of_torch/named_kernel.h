@@ -1,12 +1,12 @@
-// A kernel for an op that needs more than being recorded.
+// A kernel for an op, by its name, that needs more than being recorded.
 //
-//   constexpr ExplicitKernel kKernels[] = {{"copy_", Boxed<Copy>}};
+//   constexpr NamedKernel kKernels[] = {{"copy_", Boxed<Copy>}};
 //
 // Such kernels are boxed like the recorder, so that each takes a line in a table and little compile
 // time.
 
-#ifndef TORCH_XLA_LITE_CSRC_KERNELS_OF_TORCH_EXPLICIT_KERNEL_H_
-#define TORCH_XLA_LITE_CSRC_KERNELS_OF_TORCH_EXPLICIT_KERNEL_H_
+#ifndef TORCH_XLA_LITE_CSRC_KERNELS_OF_TORCH_NAMED_KERNEL_H_
+#define TORCH_XLA_LITE_CSRC_KERNELS_OF_TORCH_NAMED_KERNEL_H_
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/stack.h>
@@ -18,7 +18,7 @@
 
 namespace torch_xla_lite::kernels_of_torch {
 
-struct ExplicitKernel {
+struct NamedKernel {
   const char* name;  // Without "aten::": "copy_", "set_.source_Tensor".
   torch::CppFunction (*function)();
 };
@@ -55,4 +55,4 @@ torch::CppFunction Boxed() {
 
 }  // namespace torch_xla_lite::kernels_of_torch
 
-#endif  // TORCH_XLA_LITE_CSRC_KERNELS_OF_TORCH_EXPLICIT_KERNEL_H_
+#endif  // TORCH_XLA_LITE_CSRC_KERNELS_OF_TORCH_NAMED_KERNEL_H_

@@ -1,4 +1,4 @@
-#include "torch_xla_lite/csrc/kernels_of_torch/explicit_kernels.h"
+#include "torch_xla_lite/csrc/kernels_of_torch/named_kernels.h"
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/Tensor.h>
@@ -95,7 +95,7 @@ void ReturnFalse(const OperatorHandle& op, DispatchKeySet, Stack* stack) {
   torch::jit::push(*stack, false);
 }
 
-constexpr ExplicitKernel kKernels[] = {
+constexpr NamedKernel kKernels[] = {
     {"_fused_moving_avg_obs_fq_helper", Boxed<ObserveAndFakeQuantize>},
     {"_linalg_det", Boxed<Determinant>},
     {"_linalg_slogdet", Boxed<Determinant>},
@@ -112,8 +112,8 @@ constexpr ExplicitKernel kKernels[] = {
 
 }  // namespace
 
-std::vector<ExplicitKernel> ExplicitKernels() {
-  std::vector<ExplicitKernel> all(std::begin(kKernels), std::end(kKernels));
+std::vector<NamedKernel> NamedKernels() {
+  std::vector<NamedKernel> all(std::begin(kKernels), std::end(kKernels));
   for (const auto kernels : {CopyKernels(), StorageKernels(), ViewKernels()})
     all.insert(all.end(), kernels.begin(), kernels.end());
   return all;

@@ -1,4 +1,4 @@
-#include "torch_xla_lite/csrc/kernels_of_torch/explicit_kernels.h"
+#include "torch_xla_lite/csrc/kernels_of_torch/named_kernels.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <gtest/gtest.h>
@@ -9,8 +9,8 @@
 namespace torch_xla_lite::kernels_of_torch {
 namespace {
 
-TEST(ExplicitKernels, AreNamedAsTorchNamesThem) {
-  for (const ExplicitKernel& kernel : ExplicitKernels()) {
+TEST(NamedKernels, AreNamedAsTorchNamesThem) {
+  for (const NamedKernel& kernel : NamedKernels()) {
     const std::string name = kernel.name;
     const size_t dot = std::min(name.find('.'), name.size());
     const std::string overload = name.substr(std::min(dot + 1, name.size()));
