@@ -34,7 +34,7 @@ from scripts.bench.paper_models import MODELS, Model, as_by_hand, loss_of, named
 from torch_xla_lite import _XLAC
 from torch_xla_lite.compiler import tracing
 from torch_xla_lite.compiler.recorded_graph import RecordedGraph
-from torch_xla_lite.lowering.base import registry
+from torch_xla_lite.lowering.base import mesh, registry
 from torch_xla_lite.mesh import sharding
 from torch_xla_lite.mesh.base import communication
 
@@ -163,9 +163,9 @@ def lowered_step(
     loss().backward()
     with mock.patch.object(_XLAC, "sync", lambda: None):  # There is nothing to run.
         optimize.step()
-    steps, roots = _XLAC.pending_graph()
-    with jax.enable_x64(True):
-        (program,) = tracing.lower_graph(RecordedGraph.of(steps, roots)).parts
+    graph = RecordedGraph.of(*_XLAC.pending_graph())
+    with jax.enable_x64(True), mesh.on_mesh(graph.mesh):
+        (program,) = tracing.lower_graph(graph).parts
     return program
 
 

@@ -7,6 +7,7 @@ results = compilation.function_of(program, graph, line)(*leaves)
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 import threading
 from collections.abc import Callable
@@ -15,7 +16,6 @@ from typing import Any
 import jax.monitoring
 
 from ..lowering.base import target
-from ..lowering.base.mesh import on_mesh
 from ..mesh.base import communication, distributed
 from . import compilation_cache, foreign_code, graph_errors, index_errors, tracing
 from .compilation_cache import Program
@@ -31,17 +31,17 @@ _LOOP = re.compile(r"stablehlo\.(while|case|if)\b| (while|conditional)\(|xla_cpu
 
 
 def program_of(graph: RecordedGraph) -> Program:
-    """The compiled graph; under `jax.enable_x64(True)`.
+    """The compiled graph; under `jax.enable_x64(True)` and `on_mesh(graph.mesh)`.
 
     Raises:
       RuntimeError: calls could not be lowered or compiled; the message names the first, and the
         line that recorded it.
     """
-    lowered = tracing.lower_graph(graph) if graph.is_known_when_traced else None
-    key = graph.key(lowered.text if lowered else "")
+    lower = functools.cache(lambda: tracing.lower_graph(graph))
+    key = graph.key(lower().text if graph.is_known_when_traced else "")
     if (program := compilation_cache.load(key, graph.mesh)) is not None:
         return program
-    program = _compiled(graph, lowered or tracing.lower_graph(graph))
+    program = _compiled(graph, lower())
     compilation_cache.store(key, program)
     return program
 
@@ -74,7 +74,7 @@ def _has_loops(text: str) -> bool:
 
 def _compiled(graph: RecordedGraph, lowered: tracing.LoweredGraph) -> Program:
     try:
-        executables = _executables(graph, lowered)
+        executables = _executables(lowered)
     except Exception as error:
         suspects = [i for i, step in enumerate(graph.steps) if step.op]
         raise graph_errors.explained(error, graph.steps, suspects) from None
@@ -89,10 +89,9 @@ def _compiled(graph: RecordedGraph, lowered: tracing.LoweredGraph) -> Program:
     )
 
 
-def _executables(graph: RecordedGraph, lowered: tracing.LoweredGraph) -> tuple[Any, ...]:
-    with on_mesh(graph.mesh):
-        options = target.compiler_options(has_loops=_has_loops(lowered.text))
-        of_loops = target.compiler_options(has_loops=True)
+def _executables(lowered: tracing.LoweredGraph) -> tuple[Any, ...]:
+    options = target.compiler_options(has_loops=_has_loops(lowered.text))
+    of_loops = target.compiler_options(has_loops=True)
     executables = _compile(lowered.parts, options)
     # XLA makes loops, too, such as of some scatters.
     if options != of_loops and any(_has_loops(part.as_text()) for part in executables):

@@ -29,6 +29,7 @@ import numpy as np
 
 from .. import _XLAC
 from ..lowering.base import registry, target
+from ..lowering.base.mesh import on_mesh
 from ..mesh.base import distributed, placements
 from ..mesh.base.placements import Root
 from ..startup import program_lines, variables
@@ -83,7 +84,7 @@ def _start_compile(steps: list[tuple], roots: list[Root], structure: int) -> Fut
 def _load_graph(steps: list[tuple], roots: list[Root], structure: int) -> Compiled | None:
     """A graph whose program is on disk; else None."""
     graph = RecordedGraph.of(steps, roots)
-    with jax.enable_x64(True):
+    with jax.enable_x64(True), on_mesh(graph.mesh):
         is_there = not graph.is_known_when_traced and compilation_cache.contains(graph.key())
     return _for_each_precision(graph, structure) if is_there else None
 
@@ -135,6 +136,7 @@ def _for_each_precision(
 def _compile(graph: RecordedGraph, structure: int | None, place: Place | None) -> Compiled:
     with (
         jax.enable_x64(True),
+        on_mesh(graph.mesh),
         new_graphs.timed(graph, structure, place) as info,
         progress.shown(
             f"compiling {info.num_ops} ops of {info.line}",

@@ -22,8 +22,7 @@ import numpy as np
 import torch
 from jax import lax
 
-from ..lowering.base import checks, ffi, promotion, registry, target
-from ..lowering.base.mesh import note_gathered, on_mesh
+from ..lowering.base import checks, ffi, mesh, promotion, registry, target
 from . import foreign_code, graph_errors, index_errors, stored_values
 from .compilation_cache import Program
 from .recorded_graph import Call, Leaf, RecordedGraph
@@ -44,28 +43,29 @@ class LoweredGraph:
 
 
 def lower_graph(graph: RecordedGraph) -> LoweredGraph:
-    """Traces a graph and lowers it to programs for XLA, under `jax.enable_x64(True)`.
+    """Traces a graph and lowers it to programs for XLA, under `jax.enable_x64(True)` and
+    `on_mesh(graph.mesh)`.
 
     Raises:
       RuntimeError: calls could not be lowered; `graph_errors.blaming` marks all that fail.
     """
     trace, donated = _Trace(graph), graph.donated
     order: tuple[int, ...] = ()
-    with on_mesh(graph.mesh) as gathered:
-        jitted = jax.jit(trace.run, keep_unused=True, donate_argnums=donated)
-        traced = jitted.trace(*graph.structs)
-        foreign = frozenset(foreign_code.ops(traced.jaxpr))
-        may_fail = bool(foreign or (trace.checks and index_errors.immediate()))
-        if graph.mesh is not None:
-            lowered = (_on_mesh(traced, graph, () if may_fail else donated),)
-            # Nor does XLA divide the code of others.
-            gathered += sorted(foreign - {*gathered})
-        elif may_fail and (divided := _divided(traced, donated)):
-            lowered, order = divided.lowered, divided.order
-        elif may_fail and donated:
-            lowered = (_without_donation(traced, graph),)
-        else:
-            lowered = (traced.lower(),)
+    jitted = jax.jit(trace.run, keep_unused=True, donate_argnums=donated)
+    traced = jitted.trace(*graph.structs)
+    gathered = mesh.gathered.get()
+    foreign = frozenset(foreign_code.ops(traced.jaxpr))
+    may_fail = bool(foreign or (trace.checks and index_errors.immediate()))
+    if graph.mesh is not None:
+        lowered = (_on_mesh(traced, graph, () if may_fail else donated),)
+        # Nor does XLA divide the code of others.
+        gathered += sorted(foreign - {*gathered})
+    elif may_fail and (divided := _divided(traced, donated)):
+        lowered, order = divided.lowered, divided.order
+    elif may_fail and donated:
+        lowered = (_without_donation(traced, graph),)
+    else:
+        lowered = (traced.lower(),)
     program = Program(
         order=order,
         fallbacks=tuple(trace.by_ffi),
@@ -91,8 +91,8 @@ class _Trace:
 
     def run(self, *arguments: jax.Array) -> list[jax.Array]:
         """The roots, and, if there are checks, which of them failed, in one array."""
-        self.by_ffi.clear()  # jax may trace this a second time.
-        self.checks.clear()
+        for noted in (self.by_ffi, self.checks, mesh.gathered.get()):
+            noted.clear()  # jax may trace this a second time.
         failed: list[jax.Array] = []
         errors: dict[int, Exception] = {}
         stored = stored_values.find(self._graph.steps) if target.fuses_too_much() else set()
@@ -220,7 +220,7 @@ def _lower(
     if lowered is not None:
         return lowered
     by_ffi.append(call.op)
-    note_gathered(call.op)
+    mesh.note_gathered(call.op)
     lower = ffi.lower_by_ffi if target.has_host_memory() else host.lower_by_host
     words = argument_words(call.op, call.words)
     return lower(call.op, words, operands, decoded.numbers, outs, step=step)

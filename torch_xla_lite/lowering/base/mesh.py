@@ -1,7 +1,7 @@
 """The mesh of devices that a graph is traced for, and custom calls that each device runs on its
 own part.
 
-    with on_mesh(mesh):                           # while a graph for a mesh is traced
+    with on_mesh(mesh):                           # while a graph for a mesh is compiled
         loss = convolution(...)                   # calls `partitioned` below
 
 XLA cannot divide a custom call: it would gather the operands, and each device would run the whole
@@ -20,24 +20,23 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from torch_xla_lite.lowering.base import merged_dims
 
 _mesh: ContextVar[Mesh | None] = ContextVar("_mesh", default=None)
-# The ops of the graph that no rule divides, one for each call.
-_gathered: ContextVar[list[str] | None] = ContextVar("_gathered", default=None)
+# The ops of the graph that no rule divides, one for each call: each device runs them on all of the
+# data.
+gathered: ContextVar[list[str]] = ContextVar("gathered")
 
 Kernel = Callable[[Sequence[jax.Array], Sequence[jax.ShapeDtypeStruct]], Sequence[jax.Array]]
 
 
 @contextlib.contextmanager
-def on_mesh(mesh: Mesh | None) -> Iterator[list[str]]:
-    """Says for which mesh the body traces. Yields a list, to which the body adds each op that every
-    device runs on all of the data."""
-    gathered: list[str] = []
-    mesh_before, gathered_before = _mesh.set(mesh), _gathered.set(gathered)
+def on_mesh(mesh: Mesh | None) -> Iterator[None]:
+    """Says for which mesh the body traces and compiles."""
+    mesh_before, gathered_before = _mesh.set(mesh), gathered.set([])
     try:
         with merged_dims.remembered(mesh is not None):
-            yield gathered
+            yield
     finally:
         _mesh.reset(mesh_before)
-        _gathered.reset(gathered_before)
+        gathered.reset(gathered_before)
 
 
 def current() -> Mesh | None:
@@ -47,9 +46,8 @@ def current() -> Mesh | None:
 
 def note_gathered(op: str) -> None:
     """Says that the graph calls code that XLA cannot divide."""
-    gathered = _gathered.get()
-    if current() is not None and gathered is not None:
-        gathered.append(op)
+    if current() is not None:
+        gathered.get().append(op)
 
 
 def partitioned(
