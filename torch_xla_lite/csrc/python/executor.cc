@@ -1,6 +1,7 @@
 #include "torch_xla_lite/csrc/python/executor.h"
 
 #include <pybind11/stl.h>
+#include <torch/csrc/Exceptions.h>
 
 #include <atomic>
 #include <cstring>
@@ -18,9 +19,9 @@
 #include "torch_xla_lite/csrc/python/buffer.h"
 #include "torch_xla_lite/csrc/python/deferred_interrupts.h"
 #include "torch_xla_lite/csrc/python/dropped.h"
-#include "torch_xla_lite/csrc/python/exceptions.h"
 #include "torch_xla_lite/csrc/python/executable.h"
 #include "torch_xla_lite/csrc/python/untraced.h"
+#include "torch_xla_lite/csrc/runtime/runtime.h"
 
 namespace py = pybind11;
 
@@ -29,6 +30,20 @@ namespace {
 
 std::atomic<bool (*)()> in_kernel = nullptr;
 thread_local bool is_compiler_thread = false;
+
+// The class of an exception of Python, else nullptr.
+PyObject* PythonType(const std::exception& error) {
+  if (const auto* ours = dynamic_cast<const py::error_already_set*>(&error))
+    return ours->type().ptr();
+  const auto* torchs = dynamic_cast<const python_error*>(&error);
+  return torchs == nullptr ? nullptr : torchs->type;
+}
+
+bool IsOf(PyObject* type, PyObject* base) {
+  if (type == nullptr) return false;
+  const py::gil_scoped_acquire gil;
+  return PyErr_GivenExceptionMatches(type, base) != 0;
+}
 
 }  // namespace
 
@@ -45,6 +60,10 @@ PyExecutor::PyExecutor(const py::object& compiler)
   UseInThisProcess();
 }
 
+PyExecutor& PyExecutor::Get() {
+  return static_cast<PyExecutor&>(runtime::Runtime::Get().executor());
+}
+
 void PyExecutor::SetInKernel(bool (*hook)()) { in_kernel = hook; }
 
 void PyExecutor::SetIsCompilerThread() { is_compiler_thread = true; }
@@ -56,15 +75,17 @@ bool PyExecutor::IsInKernel() const {
 }
 
 bool PyExecutor::IsInterrupt(const std::exception& error) const {
-  return python::IsInterrupt(error);
+  PyObject* const type = PythonType(error);
+  return type != nullptr && (!IsOf(type, PyExc_Exception) || IsOf(type, PyExc_Warning));
 }
 
 bool PyExecutor::IsTransient(const std::exception& error) const {
-  return python::IsTransient(error);
+  return Executor::IsTransient(error) || IsInterrupt(error) ||
+         IsOf(PythonType(error), PyExc_MemoryError);
 }
 
 bool PyExecutor::IsNotImplemented(const std::exception& error) const {
-  return python::IsNotImplemented(error);
+  return IsOf(PythonType(error), PyExc_NotImplementedError);
 }
 
 // In a forked process small graphs would run, and the first large one would hang, waiting for

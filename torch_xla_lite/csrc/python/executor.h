@@ -35,6 +35,8 @@ class PyExecutor final : public runtime::Executor {
  public:
   // compiler: an object with the functions of compiler.Compiler, which has their meaning.
   explicit PyExecutor(const pybind11::object& compiler);
+  // The one that the runtime has.
+  static PyExecutor& Get();
 
   // A function without arguments in the memory of another library that says whether its kernels run
   // on the calling thread.
@@ -50,6 +52,7 @@ class PyExecutor final : public runtime::Executor {
   GraphInterpreter& interpreter() { return interpreter_; }
 
   void CheckUsable() const override;
+  // Also a warning that Python's filter has made an error: no step is to blame, and it is not lost.
   bool IsInterrupt(const std::exception& error) const override;
   bool IsTransient(const std::exception& error) const override;
   bool IsNotImplemented(const std::exception& error) const override;

@@ -14,7 +14,6 @@
 #include "torch_xla_lite/csrc/ir/shape.h"
 #include "torch_xla_lite/csrc/python/buffer.h"
 #include "torch_xla_lite/csrc/python/dropped.h"
-#include "torch_xla_lite/csrc/python/exceptions.h"
 #include "torch_xla_lite/csrc/python/executable.h"
 #include "torch_xla_lite/csrc/python/untraced.h"
 #include "torch_xla_lite/csrc/runtime/costs.h"
@@ -159,7 +158,7 @@ std::optional<std::vector<at::Tensor>> GraphInterpreter::RunCalls(const ir::Grap
     const py::gil_scoped_release no_gil;
     return interpreter_.Run(graph, std::move(leaves), trace);
   } catch (const std::exception& error) {
-    if (IsTransient(error)) throw;
+    if (runtime::Runtime::Get().executor().IsTransient(error)) throw;
     return std::nullopt;
   } catch (const runtime::StepFailure&) {
     return std::nullopt;
@@ -189,7 +188,8 @@ std::optional<std::vector<at::Tensor>> GraphInterpreter::RunPlan(KeptPlan& kept,
     ++runtime::Runtime::Get().counters().planned;
     return roots;
   } catch (const std::exception& error) {
-    if (IsTransient(error) || kept.plan->has_written()) throw;
+    const bool is_transient = runtime::Runtime::Get().executor().IsTransient(error);
+    if (is_transient || kept.plan->has_written()) throw;
   } catch (const runtime::StepFailure&) {
     if (kept.plan->has_written()) throw;
   }

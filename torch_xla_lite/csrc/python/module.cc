@@ -67,10 +67,9 @@ void SetCosts(const std::map<std::string, std::array<double, 9>>& ops,
 // of leaves, and runtime scalars as bits.
 py::tuple CapturedGraph() {
   const ir::Graph graph = Runtime::Get().PendingGraph();
-  const auto& executor = static_cast<const PyExecutor&>(Runtime::Get().executor());
   py::list leaves;
   for (size_t i = 0; i < graph.leaves.size(); ++i)
-    leaves.append(executor.arrays().Of(graph.data(i)));
+    leaves.append(PyExecutor::Get().arrays().Of(graph.data(i)));
   auto [steps, roots] = DescribeGraph(graph);
   return py::make_tuple(steps, roots, leaves, graph.scalars);
 }
@@ -113,7 +112,7 @@ std::vector<std::tuple<std::string, double, double, double, double>> PendingSize
 
 void RegisterLowering(const std::string& op, bool needs_constants) {
   kernels_of_torch::RegisterLowering(op, needs_constants);
-  static_cast<PyExecutor&>(Runtime::Get().executor()).interpreter().UseLowering(op);
+  PyExecutor::Get().interpreter().UseLowering(op);
 }
 
 py::dict CostAccounts() {
@@ -180,8 +179,7 @@ PYBIND11_MODULE(_XLAC, module) {
   module.def(
       "set_placement_of_uploads",
       [](py::object placement_of) {
-        static_cast<PyExecutor&>(Runtime::Get().executor())
-            .SetPlacementOfUploads(std::move(placement_of));
+        PyExecutor::Get().SetPlacementOfUploads(std::move(placement_of));
       },
       py::arg("placement_of"));
   // Wrapped like torch's own functions, so that errors have no C++ stack trace.
@@ -189,9 +187,7 @@ PYBIND11_MODULE(_XLAC, module) {
              py::arg("needs_constants"));
   module.def(
       "use_lowering",
-      [](const std::string& op) {
-        static_cast<PyExecutor&>(Runtime::Get().executor()).interpreter().UseLowering(op);
-      },
+      [](const std::string& op) { PyExecutor::Get().interpreter().UseLowering(op); },
       py::arg("op"));
   module.def("set_ir_debug", &SetDescribe, py::arg("describe"));
   module.def(
@@ -238,9 +234,7 @@ PYBIND11_MODULE(_XLAC, module) {
   module.def("costs_so_far", [] { return Runtime::Get().costs_so_far(); });
   module.def("pending_sizes", &PendingSizes);
   module.def("set_costs", &SetCosts, py::arg("ops"), py::arg("graph"));
-  module.def("interpreted_graphs", [] {
-    return static_cast<PyExecutor&>(Runtime::Get().executor()).interpreter().graphs().Rows();
-  });
+  module.def("interpreted_graphs", [] { return PyExecutor::Get().interpreter().graphs().Rows(); });
   module.def("cost_accounts", &CostAccounts);
   module.def("executions", &Executions);
   module.def("metrics", &Metrics);

@@ -41,16 +41,14 @@ py::object ToJax(const at::Tensor& tensor) {
     const py::gil_scoped_release no_gil;
     buffer = record::Materialize(tensor);
   }
-  const auto& executor = static_cast<const PyExecutor&>(runtime::Runtime::Get().executor());
-  return py::reinterpret_borrow<py::object>(executor.arrays().Of(buffer.get()));
+  return py::reinterpret_borrow<py::object>(PyExecutor::Get().arrays().Of(buffer.get()));
 }
 
 // `placement` says where the data of the array is.
 at::Tensor FromJax(py::object array, ir::Placement placement) {
-  const auto& executor = static_cast<const PyExecutor&>(runtime::Runtime::Get().executor());
   const auto dims = array.attr("shape").cast<std::vector<int64_t>>();
   const auto dtype =
-      static_cast<c10::ScalarType>(executor.arrays().TorchDtype(array.attr("dtype")));
+      static_cast<c10::ScalarType>(PyExecutor::Get().arrays().TorchDtype(array.attr("dtype")));
   const auto shape = tensor::ShapeOf(dtype, dims, "from_jax");
   auto buffer = ir::Ref<ir::Buffer>::Take(new PyBuffer(std::move(array), shape.get(), placement));
   ir::Value leaf{ir::Node::Leaf(shape.get(), std::move(buffer)), 0};
