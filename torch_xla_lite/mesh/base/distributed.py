@@ -97,18 +97,7 @@ def initialize(
             "graphs that are compiled in the background differ between processes.\n"
             "Leave it out:  unset TORCH_XLA_LITE_COMPILE"
         )
-    given: dict[str, Any] = {}
-    if coordinator is not None or "MASTER_ADDR" in os.environ:
-        given = _from_torchrun()
-        if coordinator is not None:
-            given["coordinator_address"] = coordinator
-        if num_processes is not None:
-            given["num_processes"] = num_processes
-        if process is not None:
-            given["process_id"] = process
-        host = given["coordinator_address"].rpartition(":")[0]
-        if _is_loopback(host):
-            given["coordinator_bind_address"] = given["coordinator_address"]
+    given = _given_to_jax(coordinator, num_processes, process)
     # jax would catch SIGTERM and go on.
     jax.config.update("jax_enable_preemption_service", False)
     try:
@@ -126,31 +115,31 @@ def initialize(
             "Call torch_xla_lite.distributed.initialize() once, at the start of the program"
         ) from None
     if _state().num_processes > 1:
-        sys.excepthook = _end_all
-        patches.apply(_PATCHES)
-        import faulthandler
-
-        if not faulthandler.is_enabled():
-            # Collectives of different programs may abort.
-            faulthandler.enable(file=2, all_threads=False)
-        if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-            # Says where, and ends the process; not those that it forks.
-            faulthandler.register(signal.SIGTERM, file=2, all_threads=False, chain=True)
-            os.register_at_fork(after_in_child=lambda: faulthandler.unregister(signal.SIGTERM))
-        _watch_until_the_end()
+        _end_together()
 
 
-def _from_torchrun() -> dict[str, Any]:
+def _given_to_jax(
+    coordinator: str | None, num_processes: int | None, process: int | None
+) -> dict[str, Any]:
+    """The arguments, and what torchrun says; nothing if jax finds SLURM's variables by itself."""
     environ = os.environ
+    if coordinator is None and "MASTER_ADDR" not in environ:
+        return {}
     # Where torchrun and torch.distributed listen is another port.
     port = int(environ.get("MASTER_PORT", 29500)) + 1
-    found: dict[str, Any] = {"coordinator_address": f"{environ.get('MASTER_ADDR')}:{port}"}
-    for name, variable in [("num_processes", "WORLD_SIZE"), ("process_id", "RANK")]:
-        if variable in environ:
-            found[name] = int(environ[variable])
+    address = coordinator or f"{environ['MASTER_ADDR']}:{port}"
+    given: dict[str, Any] = {"coordinator_address": address}
+    if _is_loopback(address.rpartition(":")[0]):
+        given["coordinator_bind_address"] = address
+    for name, value, variable in (
+        ("num_processes", num_processes, "WORLD_SIZE"),
+        ("process_id", process, "RANK"),
+    ):
+        if value is not None or variable in environ:
+            given[name] = int(environ[variable]) if value is None else value
     if "LOCAL_RANK" in environ:
-        found["local_device_ids"] = [int(environ["LOCAL_RANK"])]
-    return found
+        given["local_device_ids"] = [int(environ["LOCAL_RANK"])]
+    return given
 
 
 def _is_loopback(host: str) -> bool:
@@ -253,9 +242,21 @@ def _fail(message: str, status: int = 1) -> None:
     os._exit(status)
 
 
-def _watch_until_the_end() -> None:
+def _end_together() -> None:
+    """Ends all processes where one fails, until all have ended."""
+    import faulthandler
+
     from jax._src.api import clean_up
 
+    sys.excepthook = _end_all
+    patches.apply(_PATCHES)
+    if not faulthandler.is_enabled():
+        # Collectives of different programs may abort.
+        faulthandler.enable(file=2, all_threads=False)
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        # Says where, and ends the process; not those that it forks.
+        faulthandler.register(signal.SIGTERM, file=2, all_threads=False, chain=True)
+        os.register_at_fork(after_in_child=lambda: faulthandler.unregister(signal.SIGTERM))
     watcher = threading.Thread(target=_watch, daemon=True, name="torch_xla_lite processes")
     watcher.start()
 
