@@ -55,13 +55,6 @@ def test_in_an_editable_install_the_sources_are_the_headers(package: Path):
     assert cpp_extension.include_paths()[0] == str(package.parent)
 
 
-def test_torch_s_headers_come_on_request(package: Path):
-    _add_headers(package)
-    without = set(cpp_extension.include_paths())
-    (added,) = set(cpp_extension.include_paths(uses_torch=True)) - without
-    assert (Path(added) / "torch" / "library.h").exists()
-
-
 @pytest.mark.parametrize(
     ("sources", "message"),
     [

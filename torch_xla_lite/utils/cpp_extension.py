@@ -37,31 +37,23 @@ if TYPE_CHECKING:
     import setuptools
 
 _PACKAGE = Path(__file__).resolve().parent.parent
-_TORCH = Path(torch.__file__).resolve().parent
 _CPP = (".cc", ".cpp", ".cxx")
 _CUDA = ".cu"
 
 
-def include_paths(*, uses_torch: bool = False) -> list[str]:
+def include_paths() -> list[str]:
     """Folders for the compiler's -I: of torch_xla_lite's public headers and of XLA's FFI headers.
 
     Headers under csrc/tensor include torch's.
 
-    Args:
-      uses_torch: torch's own as well.
-
     Raises:
       RuntimeError: this installation has no headers.
     """
-    folders = [_header_folder(), Path(jax.ffi.include_dir())]
-    return [str(folder) for folder in folders + [_TORCH / "include"] * uses_torch]
+    return [str(_header_folder()), jax.ffi.include_dir()]
 
 
-def library_paths(*, uses_torch: bool = False) -> list[str]:
+def library_paths() -> list[str]:
     """Folders for the linker's -L: the one of libtorch_xla_lite.so.
-
-    Args:
-      uses_torch: the one of torch's libraries as well.
 
     Raises:
       RuntimeError: this installation has no libraries.
@@ -69,7 +61,7 @@ def library_paths(*, uses_torch: bool = False) -> list[str]:
     folder = _PACKAGE / "lib"
     if not (folder / "libtorch_xla_lite.so").exists():
         raise RuntimeError(f"torch_xla_lite in {_PACKAGE} has no libraries.\n{_remedy()}")
-    return [str(path) for path in [folder] + [_TORCH / "lib"] * uses_torch]
+    return [str(folder)]
 
 
 def find_nvcc() -> Path | None:
@@ -86,9 +78,7 @@ def find_nvcc() -> Path | None:
     return Path(found) if found else None
 
 
-def XLAExtension(
-    name: str, sources: Sequence[str], *, uses_torch: bool = False, **kwargs: Any
-) -> setuptools.Extension:
+def XLAExtension(name: str, sources: Sequence[str], **kwargs: Any) -> setuptools.Extension:
     """An extension of setuptools, in C++20 or CUDA, that is linked against torch_xla_lite.
 
     It finds libtorch_xla_lite.so when it is loaded if both packages are installed side by side, or
@@ -101,7 +91,6 @@ def XLAExtension(
         `cmdclass={"build_ext": torch_xla_lite.utils.build_extension.BuildExtension}` in setup().
         It is compiled for the GPU architectures that `extra_compile_args`, which go to nvcc then,
         name (`-arch=sm_90`), else for those of TORCH_CUDA_ARCH_LIST, else for all major ones.
-      uses_torch: whether it includes and calls torch itself.
       **kwargs: as for setuptools.Extension; added to what this function sets.
 
     Raises:
@@ -111,20 +100,19 @@ def XLAExtension(
     import setuptools
 
     nvcc = _check(name, sources)
-    torch_libraries = ["c10", "torch_cpu"] if uses_torch else []
-    own_headers, *other_headers = include_paths(uses_torch=uses_torch)
+    own_headers, other_headers = include_paths()
+    # Where both packages are installed side by side.
+    run_path = "/".join(["$ORIGIN", *[".."] * name.count("."), "torch_xla_lite", "lib"])
     ours = {
         "include_dirs": [own_headers],
-        "library_dirs": library_paths(uses_torch=uses_torch),
-        "libraries": ["torch_xla_lite", *torch_libraries],
+        "library_dirs": library_paths(),
+        "libraries": ["torch_xla_lite"],
         "define_macros": [("_GLIBCXX_USE_CXX11_ABI", str(int(torch.compiled_with_cxx11_abi())))],
-        "extra_link_args": [f"-Wl,-rpath,{folder}" for folder in _run_paths(name, uses_torch)],
+        "extra_link_args": [f"-Wl,-rpath,{run_path}"],
     }
     user_flags = kwargs.get("extra_compile_args", [])
     # System headers: the user cannot change what a compiler warns of in them.
-    flags = ["-std=c++20"]
-    for folder in other_headers:
-        flags += ["-isystem", folder]
+    flags = ["-std=c++20", "-isystem", other_headers]
     if nvcc:
         ours["library_dirs"] += _cuda_library_paths(nvcc)
         # Inside the extension, so that it loads on machines without CUDA.
@@ -240,12 +228,6 @@ def _cuda_library_paths(nvcc: Path) -> list[str]:
     home = Path(top[1].strip()) if top else nvcc.parent.parent
     folders = [home / "lib64", home / "lib", *sorted(home.glob("targets/*/lib"))]
     return [str(folder) for folder in folders if (folder / "libcudart_static.a").exists()]
-
-
-def _run_paths(name: str, uses_torch: bool) -> list[str]:
-    """Where an extension, installed beside us, finds our libraries, and torch's."""
-    site = "/".join(["$ORIGIN"] + [".."] * name.count("."))
-    return [f"{site}/{package}/lib" for package in ["torch_xla_lite"] + ["torch"] * uses_torch]
 
 
 def _built(name: str) -> str:
