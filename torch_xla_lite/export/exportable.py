@@ -56,7 +56,8 @@ def narrowed(x: Any) -> Any:
 
 def narrow(dtype: np.dtype) -> np.dtype:
     """The dtype that jax has by default in place of one of 64 bits, or of two of these."""
-    return np.dtype(_NARROW.get(np.dtype(dtype).name, dtype))
+    with jax.enable_x64(False):
+        return np.dtype(jax.dtypes.canonicalize_dtype(dtype))
 
 
 def plain(value: Any) -> Any:
@@ -66,11 +67,3 @@ def plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return (list if type(value) is list else tuple)(map(plain, value))
     return value
-
-
-_NARROW = {
-    "int64": "int32",
-    "uint64": "uint32",
-    "float64": "float32",
-    "complex128": "complex64",
-}

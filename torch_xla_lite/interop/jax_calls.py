@@ -25,7 +25,7 @@ from .. import _XLAC
 from ..compiler import jax_programs
 from ..compiler.jax_programs import OP, Program, Trace
 from ..device.tensor import XLATensor2, reading_refused
-from ..lowering.base import decomposition, registry
+from ..lowering.base import decomposition, host, registry
 from ..torch_hooks import meta_functions
 from . import captured_tensors, jax_functions, thread_settings
 
@@ -316,17 +316,12 @@ def _on_cpu(operands: list[torch.Tensor], number: int) -> list[torch.Tensor]:
         for operand, struct in zip(operands, program.operands, strict=False)
     ]
     with jax.enable_x64(program.x64), jax.default_device(_cpu()):
-        return [_copy(result) for result in program.compiled(*arrays)]
+        return [host.tensor_of(np.array(x), x) for x in program.compiled(*arrays)]
 
 
 @functools.cache
 def _cpu() -> jax.Device:
     return jax.devices("cpu")[0]
-
-
-def _copy(array: jax.Array) -> torch.Tensor:
-    as_bytes = torch.from_numpy(np.array(array).reshape(-1).view(np.uint8))
-    return as_bytes.view(registry.TO_TORCH[array.dtype]).view(array.shape)
 
 
 @functools.cache

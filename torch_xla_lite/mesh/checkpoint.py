@@ -23,7 +23,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from .. import _XLAC
 from ..device import NAME
-from ..lowering.base import registry
+from ..lowering.base import decomposition, registry
 from . import sharding
 from .base import placements
 
@@ -163,8 +163,7 @@ def _facts_of(tensor: torch.Tensor) -> _Facts:
 
 def _array_of(tensor: torch.Tensor) -> Any:
     if tensor.device.type != NAME:
-        tensor = tensor.to(NAME) if tensor.dtype is torch.bfloat16 else tensor
-        return np.asarray(_XLAC.to_jax(tensor)) if tensor.device.type == NAME else tensor.numpy()
+        return decomposition.as_numpy(tensor)
     array = _XLAC.to_jax(tensor.detach())
     if jax.process_count() > 1 and array.is_fully_addressable:
         return placements.place(array, sharding.number_of_spec((), array.ndim))

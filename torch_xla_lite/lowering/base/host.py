@@ -39,9 +39,9 @@ def lower_by_host(
 
     def call(*values: Any) -> list[np.ndarray]:
         # Copies, because torch has no tensors that cannot be written to.
-        tensors = list(map(_tensor, map(np.array, values), likes))
+        tensors = list(map(tensor_of, map(np.array, values), likes))
         results = [np.empty(out.shape, out.dtype) for out in packed]
-        outputs = list(map(_tensor, results, wanted))
+        outputs = list(map(tensor_of, results, wanted))
         try:
             kernel(tensors[: len(operands)], tensors[len(operands) :], outputs)
         except Exception as error:
@@ -53,7 +53,7 @@ def lower_by_host(
     return [None if out is None else next(results) for out in outs]
 
 
-def _tensor(array: np.ndarray, like: jax.ShapeDtypeStruct) -> torch.Tensor:
+def tensor_of(array: np.ndarray, like: Any) -> torch.Tensor:
     """A tensor in the memory of an array that may be packed."""
     octets = torch.from_numpy(array.reshape(-1).view(np.uint8))
     return octets.view(decomposition.torch_dtype(like.dtype)).view(like.shape)
