@@ -63,7 +63,7 @@ GraphInterpreter::GraphInterpreter(const py::object& compiler, const Arrays* arr
     : arrays_(*arrays),
       compile_(std::move(compile)),
       draws_threefry_(compiler.attr("draws_threefry")),
-      note_interpreted_(compiler.attr("note_interpreted")),
+      graphs_(compiler.attr("note_interpreted")),
       interpreter_(
           [this](const ir::Node& call, std::span<const at::Tensor> operands) {
             return RunLowering(call, operands);
@@ -141,7 +141,10 @@ std::optional<std::vector<ir::Ref<ir::Buffer>>> GraphInterpreter::Run(
     results[i] =
         arrays_.Placed(graph.roots[i].shape(), std::move(results[i]), graph.root_placements[i]);
   }
-  NoteRun(graph, start, /*is_planned=*/has_plan && kept->plan != nullptr);
+  const std::chrono::duration<double> seconds =
+      std::chrono::steady_clock::now() - start - compiling_;
+  // Where leaves may have been overwritten, no code of Python runs, which may raise.
+  graphs_.Note(graph, seconds.count(), /*may_raise=*/!has_plan || kept->plan == nullptr);
   return results;
 }
 
@@ -207,19 +210,6 @@ ir::Ref<runtime::Plan> GraphInterpreter::MakePlan(const ir::Graph& graph,
     ++runtime::Runtime::Get().counters().plans;
   }
   return kept;
-}
-
-void GraphInterpreter::NoteRun(const ir::Graph& graph, std::chrono::steady_clock::time_point start,
-                               bool is_planned) {
-  const uint64_t structure = graph.structure();
-  const std::chrono::duration<double> seconds =
-      std::chrono::steady_clock::now() - start - compiling_;
-  if (graphs_.Note(structure, seconds.count())) return;
-  // No code of Python, which may raise: leaves may have been overwritten.
-  if (is_planned) return graphs_.Count(seconds.count());
-  const size_t num_ops = graph.nodes.size() - graph.leaves.size();
-  graphs_.Add(structure, num_ops, seconds.count(),
-              note_interpreted_(num_ops, seconds.count(), structure, Describer(graph)));
 }
 
 void GraphInterpreter::Forget() {

@@ -66,8 +66,6 @@ class GraphInterpreter {
                                                   std::span<const HostData> data,
                                                   interpreter::Trace* trace);
   ir::Ref<runtime::Plan> MakePlan(const ir::Graph& graph, const interpreter::Trace& trace);
-  void NoteRun(const ir::Graph& graph, std::chrono::steady_clock::time_point start,
-               bool is_planned);
   // Of a call that is part of the graph; compiled if it is new.
   ir::Ref<runtime::Executable> ExecutableOf(const ir::Node& call);
   std::vector<at::Tensor> RunLowering(const ir::Node& call, std::span<const at::Tensor> operands);
@@ -75,7 +73,6 @@ class GraphInterpreter {
   const Arrays& arrays_;
   const CompileCall compile_;
   pybind11::function draws_threefry_;
-  pybind11::function note_interpreted_;
   InterpretedGraphs graphs_;
   bool copies_ = false;  // Whether torch's kernels cannot use the device's memory.
   interpreter::Interpreter interpreter_;

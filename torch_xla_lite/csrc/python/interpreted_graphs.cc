@@ -2,23 +2,26 @@
 
 #include <utility>
 
+#include "torch_xla_lite/csrc/python/description.h"
+
 namespace py = pybind11;
 
 namespace torch_xla_lite::python {
 
-bool InterpretedGraphs::Note(uint64_t structure, double seconds) {
-  const auto graph = graphs_.find(structure);
-  if (graph == graphs_.end()) return false;
-  ++graph->second.runs;
-  graph->second.seconds += seconds;
-  Count(seconds);
-  return true;
-}
-
-void InterpretedGraphs::Add(uint64_t structure, size_t num_ops, double seconds, py::object place) {
-  if (graphs_.size() == kMost) graphs_.clear();
-  graphs_.emplace(structure, Graph{std::move(place), num_ops, /*runs=*/1, seconds});
-  Count(seconds);
+void InterpretedGraphs::Note(const ir::Graph& graph, double seconds, bool may_raise) {
+  ++all_runs_;
+  all_seconds_ += seconds;
+  const uint64_t structure = graph.structure();
+  const auto known = graphs_.find(structure);
+  if (known != graphs_.end()) {
+    ++known->second.runs;
+    known->second.seconds += seconds;
+  } else if (may_raise) {
+    if (graphs_.size() == kMost) graphs_.clear();
+    const size_t num_ops = graph.nodes.size() - graph.leaves.size();
+    py::object place = note_interpreted_(num_ops, seconds, structure, Describer(graph));
+    graphs_.emplace(structure, Graph{std::move(place), num_ops, /*runs=*/1, seconds});
+  }
 }
 
 py::list InterpretedGraphs::Rows() const {

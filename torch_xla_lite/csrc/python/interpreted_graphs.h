@@ -1,7 +1,7 @@
 // What the runs of interpreted graphs took, for debug.report().
 //
-//   InterpretedGraphs graphs;
-//   if (!graphs.Note(structure, seconds)) graphs.Add(structure, num_ops, seconds, place);
+//   InterpretedGraphs graphs(note_interpreted);
+//   graphs.Note(graph, seconds, /*may_raise=*/true);
 //   graphs.Rows();      // [(structure, place, ops, runs, seconds)]
 //
 // Python's lock guards it.
@@ -14,22 +14,23 @@
 #include <cstddef>
 #include <cstdint>
 #include <unordered_map>
+#include <utility>
+
+#include "torch_xla_lite/csrc/ir/graph.h"
 
 namespace torch_xla_lite::python {
 
 class InterpretedGraphs {
  public:
+  // note_interpreted: that of compiler.Compiler.
+  explicit InterpretedGraphs(pybind11::function note_interpreted)
+      : note_interpreted_(std::move(note_interpreted)) {}
+
   // Whether a graph has run, by the hash of its structure.
   bool Has(uint64_t structure) const { return graphs_.contains(structure); }
-  // Counts a run of a graph, by the hash of its structure. False if the graph is new.
-  bool Note(uint64_t structure, double seconds);
-  // Adds a graph with its first run. place: the line of the program.
-  void Add(uint64_t structure, size_t num_ops, double seconds, pybind11::object place);
-  // Counts a run, without its graph.
-  void Count(double seconds) {
-    ++all_runs_;
-    all_seconds_ += seconds;
-  }
+  // Counts a run of a graph. may_raise: whether the compiler is told of a new one; otherwise it is
+  // among all others.
+  void Note(const ir::Graph& graph, double seconds, bool may_raise);
   // The graphs that are kept, and one without a structure for the runs of all others.
   pybind11::list Rows() const;
   void Clear() { graphs_.clear(); }
@@ -44,6 +45,7 @@ class InterpretedGraphs {
 
   static constexpr size_t kMost = 16'384;
 
+  const pybind11::function note_interpreted_;
   // By structure.
   std::unordered_map<uint64_t, Graph> graphs_;
   uint64_t all_runs_ = 0;

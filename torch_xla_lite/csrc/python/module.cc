@@ -147,6 +147,19 @@ void ResetMetrics() {
   record::ResetFallbacks();
 }
 
+void BindCounts(py::module_& module) {
+  module.def("pending_costs", &PendingCosts);
+  module.def("costs_so_far", [] { return Runtime::Get().costs_so_far(); });
+  module.def("pending_sizes", &PendingSizes);
+  module.def("set_costs", &SetCosts, py::arg("ops"), py::arg("graph"));
+  module.def("interpreted_graphs", [] { return PyExecutor::Get().interpreter().graphs().Rows(); });
+  module.def("cost_accounts", &CostAccounts);
+  module.def("executions", &Executions);
+  module.def("metrics", &Metrics);
+  module.def("reset_metrics", &ResetMetrics);
+  module.def("note_fallback", &record::CountFallback, py::arg("op"));
+}
+
 void BindRandom(py::module_& module) {
   module.def(
       "manual_seed", [](uint64_t seed) { device::DefaultGenerator().set_current_seed(seed); },
@@ -230,16 +243,7 @@ PYBIND11_MODULE(_XLAC, module) {
   module.def(
       "refuse_reads", [](bool refuses) { return Runtime::Get().RefuseReads(refuses); },
       py::arg("refuses"));
-  module.def("pending_costs", &PendingCosts);
-  module.def("costs_so_far", [] { return Runtime::Get().costs_so_far(); });
-  module.def("pending_sizes", &PendingSizes);
-  module.def("set_costs", &SetCosts, py::arg("ops"), py::arg("graph"));
-  module.def("interpreted_graphs", [] { return PyExecutor::Get().interpreter().graphs().Rows(); });
-  module.def("cost_accounts", &CostAccounts);
-  module.def("executions", &Executions);
-  module.def("metrics", &Metrics);
-  module.def("reset_metrics", &ResetMetrics);
-  module.def("note_fallback", &record::CountFallback, py::arg("op"));
+  BindCounts(module);
   BindRandom(module);
   BindTensors(module);
 }
