@@ -25,7 +25,6 @@ class MemoryCompilation final : public Compilation {
   // Without an executable it fails.
   MemoryCompilation(MemoryExecutor* executor, ir::Ref<Executable> executable)
       : executor_(*executor), executable_(std::move(executable)) {}
-  ~MemoryCompilation() override { executor_.num_cancelled += !executor_.is_background_done; }
   bool IsDone() override { return executor_.is_background_done; }
   ir::Ref<Executable> Result() override { return executable_; }
 

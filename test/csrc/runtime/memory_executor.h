@@ -49,7 +49,6 @@ class MemoryExecutor final : public Executor {
   int num_donated = 0;
   int num_plans = 0;  // Made.
   int num_started = 0;
-  int num_cancelled = 0;
 
  private:
   std::atomic<bool> is_busy_ = false;

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>
@@ -19,39 +18,10 @@ using ir::toy::Data;
 using ir::toy::Leaf;
 using ir::toy::Result;
 
-TEST_F(RuntimeTest, AValueIsComputedWhenItIsReadFirst) {
-  LiveValue place;
-  Set(place, Call("plus", {Leaf({1, 2})}, {10}));
-  EXPECT_EQ(executions(), 0u);
-  EXPECT_EQ(Read(place), (Data{11, 12}));
-  EXPECT_EQ(Read(place), (Data{11, 12}));
-  EXPECT_EQ(executions(), 1u);
-}
-
 TEST_F(RuntimeTest, AValueThatNobodyLivesWithCanBeReadToo) {
   const Value value = Call("plus", {Leaf({1})}, {10});
   const auto buffer = runtime.Materialize(value);
   EXPECT_EQ(buffer.get(), value.buffer());
-}
-
-TEST_F(RuntimeTest, OneSyncComputesAllPendingValuesInOneGraph) {
-  const Value x = Leaf({5});
-  LiveValue a, b;
-  Set(a, Call("plus", {x}, {1}));
-  Set(b, Call("multiply", {Get(a), x}));
-  runtime.Sync();
-  EXPECT_EQ(executions(), 1u);
-  EXPECT_FALSE(IsPending(a));
-  EXPECT_EQ(Read(b), Data{30});
-  EXPECT_EQ(executions(), 1u);
-}
-
-TEST_F(RuntimeTest, ReadingOneValueComputesTheOthersToo) {
-  LiveValue a, b;
-  Set(a, Call("plus", {Leaf({1})}, {1}));
-  Set(b, Call("plus", {Leaf({2})}, {1}));
-  EXPECT_EQ(Read(a), Data{2});
-  EXPECT_FALSE(IsPending(b));
 }
 
 TEST_F(RuntimeTest, AThreadThatRefusesReadsRunsNothing) {
@@ -72,49 +42,6 @@ TEST_F(RuntimeTest, WithNothingPendingNothingRuns) {
   Set(place, Leaf({1}));
   runtime.Sync();
   EXPECT_EQ(executions(), 0u);
-}
-
-TEST_F(RuntimeTest, WhatNobodyCanAskForIsNotComputed) {
-  {
-    LiveValue place;
-    Set(place, Call("plus", {Leaf({1})}, {1}));
-  }
-  runtime.Sync();
-  EXPECT_EQ(executions(), 0u);
-}
-
-TEST_F(RuntimeTest, AnEqualGraphIsCompiledOnce) {
-  for (uint64_t i = 0; i < 3; ++i) {
-    LiveValue place;
-    Set(place, Call("plus", {Leaf({i})}, {i}));
-    EXPECT_EQ(Read(place), Data{2 * i});
-  }
-  EXPECT_EQ(compiles(), 1u);
-  EXPECT_EQ(cache_hits(), 2u);
-  EXPECT_EQ(executions(), 3u);
-}
-
-TEST_F(RuntimeTest, AGraphIsInterpretedAndCompiledWhenItComesBack) {
-  runtime.set_compile_when(CompileWhen::kRepeated);
-  for (uint64_t i = 0; i < 3; ++i) {
-    LiveValue place;
-    Set(place, Call("plus", {Leaf(Data(4, i))}, {i}));
-    EXPECT_EQ(Read(place), Data(4, 2 * i));
-    EXPECT_EQ(interpretations(), 1u);
-    EXPECT_EQ(compiles(), i == 0 ? 0u : 1u);
-  }
-  EXPECT_EQ(executions(), 2u);
-}
-
-TEST_F(RuntimeTest, GraphsThatDoNotComeBackCompileNothing) {
-  runtime.set_compile_when(CompileWhen::kRepeated);
-  for (size_t size = 5; size < 10; ++size) {
-    LiveValue place;
-    Set(place, Call("plus", {Leaf(Data(size, 1))}, {1}));
-    EXPECT_EQ(Read(place), Data(size, 2));
-  }
-  EXPECT_EQ(interpretations(), 5u);
-  EXPECT_EQ(compiles(), 0u);
 }
 
 TEST_F(RuntimeTest, AGraphOnDiskIsLoadedWhenThatPays) {
@@ -170,21 +97,6 @@ TEST_F(RuntimeTest, AnInterpretedGraphDonatesNothing) {
   EXPECT_EQ(Read(place), Data(4, 4));
 }
 
-TEST_F(RuntimeTest, NothingWaitsForTheBackground) {
-  runtime.set_compile_when(CompileWhen::kBackground);
-  for (uint64_t i = 0; i < 6; ++i) {
-    executor.is_background_done = i >= 4;
-    LiveValue place;
-    Set(place, Call("plus", {Leaf({i})}, {i}));
-    EXPECT_EQ(Read(place), Data{2 * i});
-    EXPECT_EQ(executor.num_started, i == 0 ? 0 : 1);
-    EXPECT_EQ(compiles(), i < 4 ? 0u : 1u);
-    EXPECT_EQ(interpretations(), std::min<uint64_t>(i + 1, 4));
-  }
-  EXPECT_EQ(executions(), 2u);
-  EXPECT_EQ(cache_hits(), 2u);
-}
-
 TEST_F(RuntimeTest, WhatCannotBeInterpretedDoesNotWaitForTheBackground) {
   runtime.set_compile_when(CompileWhen::kBackground);
   runtime.costs().Set({{"plus", {{.call = std::numeric_limits<double>::infinity()}}}}, {});
@@ -212,46 +124,6 @@ TEST_F(RuntimeTest, AnotherGraphFindsWhatTheBackgroundHasCompiled) {
   EXPECT_EQ(executor.num_donated, 0);
   EXPECT_EQ(executions(), 1u);
   EXPECT_EQ(executor.num_started, 1);
-}
-
-TEST_F(RuntimeTest, WhatFailsInTheBackgroundIsReportedByTheNextRun) {
-  runtime.set_compile_when(CompileWhen::kBackground);
-  const auto run = [&] {
-    LiveValue refused;
-    Set(refused, Call("refuse", {Leaf({1})}));
-    runtime.Sync();
-  };
-  run();
-  run();
-  run();
-  executor.is_background_done = true;
-  EXPECT_THROW(run(), std::runtime_error);
-  EXPECT_THROW(run(), std::runtime_error);
-  EXPECT_EQ(executor.num_started, 1);
-  runtime.ClearCache();
-}
-
-TEST_F(RuntimeTest, AClearedCacheForgetsWhatTheBackgroundCompiles) {
-  runtime.set_compile_when(CompileWhen::kBackground);
-  for (int i = 0; i < 4; ++i) {
-    LiveValue place;
-    Set(place, Call("plus", {Leaf({1})}, {1}));
-    runtime.Sync();
-    if (i == 1) runtime.ClearCache();
-    EXPECT_EQ(executor.num_started, i == 0 ? 0 : i < 3 ? 1 : 2);
-    EXPECT_EQ(executor.num_cancelled, i == 0 ? 0 : 1);
-  }
-  runtime.ClearCache();
-}
-
-TEST_F(RuntimeTest, AClearedCacheMeansToCompileAgain) {
-  for (int i = 0; i < 2; ++i) {
-    LiveValue place;
-    Set(place, Call("plus", {Leaf({1})}, {1}));
-    runtime.Sync();
-    runtime.ClearCache();
-  }
-  EXPECT_EQ(compiles(), 2u);
 }
 
 TEST_F(RuntimeTest, ALoopThatOverwritesItsValueDonatesItEachTime) {
@@ -289,17 +161,6 @@ TEST_F(RuntimeTest, ResultsOfOneNodeAreDonatedToo) {
   EXPECT_EQ(Read(b), Data{16});
 }
 
-TEST_F(RuntimeTest, AValueThatIsStillLivingIsNotDonated) {
-  LiveValue x, y;
-  Set(x, Call("plus", {Leaf({1})}, {0}));
-  runtime.Sync();
-  executor.num_donated = 0;
-  Set(y, Call("plus", {Get(x)}, {1}));
-  runtime.Sync();
-  EXPECT_EQ(executor.num_donated, 0);
-  EXPECT_EQ(Read(x), Data{1});
-}
-
 TEST_F(RuntimeTest, ABufferThatSomeoneReadsIsNotDonated) {
   LiveValue place;
   Set(place, Leaf({1}));
@@ -308,17 +169,6 @@ TEST_F(RuntimeTest, ABufferThatSomeoneReadsIsNotDonated) {
   runtime.Sync();
   EXPECT_EQ(executor.num_donated, 0);
   EXPECT_EQ(static_cast<const ir::toy::HostBuffer&>(*buffer).data, Data{1});
-}
-
-TEST_F(RuntimeTest, TwoPlacesOfOneValueDoNotLoseEachOthersMemory) {
-  LiveValue a, b;
-  Set(a, Call("plus", {Leaf({1})}, {0}));
-  Set(b, Get(a));
-  runtime.Sync();
-  Set(a, Call("plus", {Get(a)}, {1}));
-  runtime.Sync();
-  EXPECT_EQ(Read(a), Data{2});
-  EXPECT_EQ(Read(b), Data{1});
 }
 
 TEST_F(RuntimeTest, WhatIsRecordedDuringASyncBelongsToTheNextOne) {
@@ -339,25 +189,6 @@ TEST_F(RuntimeTest, APlaceThatIsOverwrittenDuringASyncKeepsTheNewValue) {
   runtime.Sync();
   executor.during_execution = nullptr;
   EXPECT_EQ(Read(place), Data{11});
-}
-
-TEST_F(RuntimeTest, AReferenceToAnOldValueCompilesNothing) {
-  LiveValue state, output;
-  Set(state, Leaf({0}));
-  const auto step = [&] {
-    Set(state, Call("plus", {Get(state)}, {1}));
-    Set(output, Call("multiply", {Get(state), Get(state)}));
-    runtime.Sync();
-  };
-  for (int i = 0; i < 3; ++i) step();
-  ASSERT_EQ(compiles(), 1u);
-  const Value kept = Get(state);
-  step();
-  step();
-  EXPECT_EQ(compiles(), 1u);
-  EXPECT_EQ(ir::toy::DataOf(kept), Data{3});
-  EXPECT_EQ(Read(state), Data{5});
-  EXPECT_EQ(Read(output), Data{25});
 }
 
 TEST_F(RuntimeTest, ALoopOverMoreGraphsThanHavePlansKeepsMostPlans) {
@@ -388,13 +219,6 @@ TEST_F(RuntimeTest, AStateThatBeginsWithZerosHasOneGraph) {
   EXPECT_EQ(compiles(), 1u);
   EXPECT_EQ(executor.num_donated, 3);
   EXPECT_EQ(Read(state), (Data{21, 24}));
-}
-
-TEST_F(RuntimeTest, ZerosThatAreReadRunNoGraph) {
-  LiveValue place;
-  Set(place, Call("zeros", {Leaf({7, 8})}));
-  EXPECT_EQ(Read(place), (Data{0, 0}));
-  EXPECT_EQ(executions(), 0u);
 }
 
 TEST_F(RuntimeTest, ZerosOfATemporaryStayInTheGraph) {
