@@ -27,7 +27,7 @@ def ops_of(view: torch.Tensor) -> list[str]:
     """The ops of the graph that gives the view."""
     torch.jax.synchronize()
     result = view.neg()
-    ops = [step[0] for step in debug.graph().steps if isinstance(step[0], str)]
+    ops = [step.op for step in debug.graph().steps if step.op]
     del result
     return ops[:-1]
 

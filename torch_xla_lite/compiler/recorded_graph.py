@@ -11,7 +11,7 @@ import collections
 import dataclasses
 import functools
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import jax
 import numpy as np
@@ -124,12 +124,10 @@ class RecordedGraph:
     steps: Sequence[Leaf | Call]
     roots: Sequence[Root]
 
-    @staticmethod
-    def of(steps: Sequence[tuple], roots: Sequence[Root]) -> RecordedGraph:
+    @classmethod
+    def of(cls, steps: Sequence[tuple], roots: Sequence[Root]) -> Self:
         """The graph of steps as the bridge gives them: the fields of a `Leaf` or a `Call`."""
-        return RecordedGraph(
-            [Call(*s) if isinstance(s[0], str) else Leaf(*s) for s in steps], roots
-        )
+        return cls([Call(*s) if isinstance(s[0], str) else Leaf(*s) for s in steps], roots)
 
     @functools.cached_property
     def leaves(self) -> list[Leaf]:

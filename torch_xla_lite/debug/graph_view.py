@@ -15,7 +15,6 @@ next column. Where a pointer rests, the line of a box appears.
 
 from __future__ import annotations
 
-import dataclasses
 import html
 from pathlib import Path
 from typing import Any
@@ -33,19 +32,12 @@ _BOXES_IN_ROW = 9
 _ROWS_IN_COLUMN = 40
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
-class PendingGraph:
-    """What the next sync would run.
-
-    Attributes:
-      recorded: its roots are the values that the program can still read.
-    """
-
-    recorded: RecordedGraph
+class PendingGraph(RecordedGraph):
+    """What the next sync would run. Its roots are the values that the program can still read."""
 
     def __str__(self) -> str:
-        lines = [self._line(number) for number in range(len(self.recorded.steps))]
-        needed = ", ".join(self._value(root[:2]) for root in self.recorded.roots) or "nothing"
+        lines = [self._line(number) for number in range(len(self.steps))]
+        needed = ", ".join(self._value(root[:2]) for root in self.roots) or "nothing"
         return "\n".join([*lines, f"needed: {needed}"])
 
     __repr__ = __str__
@@ -59,13 +51,13 @@ class PendingGraph:
         places = self._places()
         width = max((x for x, _ in places), default=0) + _WIDTH + _GAP_X
         height = max((y for _, y in places), default=0) + _HEIGHT + _GAP_Y
-        left_out = len(self.recorded.steps) - len(places)
+        left_out = len(self.steps) - len(places)
         note = f"{left_out} more steps are not drawn" if left_out else f"{len(places)} steps"
-        roots = {step for step, *_ in self.recorded.roots}
+        roots = {step for step, *_ in self.roots}
         edges = [
             _edge(places[used], places[number])
             for number in range(len(places))
-            for used, _ in self.recorded.steps[number].operands
+            for used, _ in self.steps[number].operands
         ]
         boxes = [
             _box(place, self._kind(number, roots), self._line(number), self._texts(number))
@@ -85,11 +77,11 @@ class PendingGraph:
 
     def _value(self, position: tuple[int, int]) -> str:
         step, result = position
-        several = len(self.recorded.steps[step].outputs) != 1
+        several = len(self.steps[step].outputs) != 1
         return f"%{step}.{result}" if several else f"%{step}"
 
     def _line(self, number: int) -> str:
-        step = self.recorded.steps[number]
+        step = self.steps[number]
         if isinstance(step, Leaf):
             return f"%{number} = input {shapes_text(step)}" + (", donated" if step.donated else "")
         operands = ", ".join(map(self._value, step.operands))
@@ -97,26 +89,26 @@ class PendingGraph:
         return f"%{number} = {step.label}({operands}) -> {shapes_text(step)}{source}"
 
     def _texts(self, number: int) -> tuple[str, str]:
-        step = self.recorded.steps[number]
+        step = self.steps[number]
         op = step.label.removeprefix("aten::") or "input"
         return f"%{number} {op}", shapes_text(step)
 
     def _kind(self, number: int, roots: set[int]) -> str:
         if number in roots:
             return "root"
-        return "op" if self.recorded.steps[number].op else "input"
+        return "op" if self.steps[number].op else "input"
 
     def _depths(self) -> list[int]:
         """How deep each step that is drawn is in the graph."""
         depths: list[int] = []
         above_user: dict[int, int] = {}
-        for step in self.recorded.steps[:_MOST_STEPS]:
+        for step in self.steps[:_MOST_STEPS]:
             used = [operand for operand, _ in step.operands]
             depths.append(max((depths[operand] for operand in used), default=-1) + 1)
             for operand in used:
                 above_user[operand] = min(above_user.get(operand, depths[-1]), depths[-1] - 1)
         return [
-            depth if self.recorded.steps[number].op else above_user.get(number, depth)
+            depth if self.steps[number].op else above_user.get(number, depth)
             for number, depth in enumerate(depths)
         ]
 
@@ -156,7 +148,7 @@ def _divided(items: list[Any], size: int) -> list[list[Any]]:
 
 def pending() -> PendingGraph:
     """The ops that this thread has recorded and that nothing has run yet. Runs nothing."""
-    return PendingGraph(RecordedGraph.of(*_XLAC.pending_graph()))
+    return PendingGraph.of(*_XLAC.pending_graph())
 
 
 _STYLE = (
