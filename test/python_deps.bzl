@@ -158,7 +158,8 @@ PYTHON_DEPS = {
             "//scripts/bench:paper_devices", "//scripts/bench:paper_graphs", "//test/python:tiers",
             "//torch_xla_lite:__init__", "//torch_xla_lite/debug:__init__"],
         "small_models": [":libraries"],
-        "training_loops_test": [":libraries", "//torch_xla_lite:__init__", "//torch_xla_lite/debug:__init__"],
+        "training_loops_test": [":libraries", ":small_models", "//torch_xla_lite:__init__",
+            "//torch_xla_lite/debug:__init__"],
         "nightly": ["architectures_test", "interop_test", "jax_libraries_test", "models_test", "training_loops_test"],
     },
     "test/programs": {
@@ -300,7 +301,7 @@ PYTHON_DEPS = {
         "refused_calls_test": [":refusals"],
         "refused_dtypes_test": [":database", ":tiers", "//torch_xla_lite:__init__", "//torch_xla_lite/debug:__init__"],
         "safetensors_test": ["//test/models:libraries", "//torch_xla_lite:__init__"],
-        "saving_test": ["//test/models:libraries", "//torch_xla_lite:__init__"],
+        "saving_test": ["//test/models:libraries", "//test/models:small_models", "//torch_xla_lite:__init__"],
         "segment_test": [":tiers", "//torch_xla_lite:__init__"],
         "sequences_test": ["//torch_xla_lite:__init__"],
         "serialization_test": ["//torch_xla_lite:__init__"],

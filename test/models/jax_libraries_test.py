@@ -42,30 +42,6 @@ def test_a_layer_of_equinox_is_a_pytree_with_gradients():
         np.testing.assert_allclose(jax_view(found.weight.grad), gradient.weight, rtol=1e-5)
 
 
-def trained(device: str, make: Any, steps: int = 10) -> list[float]:
-    torch.manual_seed(0)
-    module = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 1)).to(device)
-    optimizer = make(module)
-    x = torch.linspace(-1, 1, 12).reshape(4, 3).to(device)
-    losses = []
-    for _ in range(steps):
-        optimizer.zero_grad()
-        loss = module(x).square().mean()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    return losses
-
-
-@pytest.mark.nightly
-def test_adamw_of_optax_is_that_of_torch():
-    optax = pytest.importorskip("optax")
-    transformation = optax.adamw(1e-2, weight_decay=0.01)
-    found = trained("jax", lambda m: OptaxOptimizer(m.parameters(), transformation))
-    expected = trained("cpu", lambda m: torch.optim.AdamW(m.parameters(), 1e-2, weight_decay=0.01))
-    assert found == pytest.approx(expected, abs=1e-5)
-
-
 # The functions of optax that make a transformation.
 TRANSFORMATIONS: dict[str, Callable[[Any], Any]] = {
     "adam": lambda optax: optax.adam(1e-2),

@@ -4,9 +4,11 @@ from torch import nn
 
 from test.models import libraries
 
+transformers = libraries.require("transformers")
+diffusers = libraries.require("diffusers")
+
 
 def small_gpt2() -> nn.Module:
-    transformers = libraries.require("transformers")
     config = transformers.GPT2Config(
         vocab_size=50, n_positions=32, n_embd=16, n_layer=1, n_head=2, resid_pdrop=0.0,
         embd_pdrop=0.0, attn_pdrop=0.0, bos_token_id=0, eos_token_id=1, pad_token_id=2,
@@ -15,7 +17,6 @@ def small_gpt2() -> nn.Module:
 
 
 def small_llama() -> nn.Module:
-    transformers = libraries.require("transformers")
     config = transformers.LlamaConfig(
         vocab_size=50, hidden_size=16, intermediate_size=32, num_hidden_layers=1,
         num_attention_heads=2, num_key_value_heads=1, max_position_embeddings=32, pad_token_id=2,
@@ -24,7 +25,6 @@ def small_llama() -> nn.Module:
 
 
 def small_mixtral() -> nn.Module:
-    transformers = libraries.require("transformers")
     config = transformers.MixtralConfig(
         vocab_size=50, hidden_size=16, intermediate_size=32, num_hidden_layers=1,
         num_attention_heads=2, num_key_value_heads=1, num_local_experts=3, pad_token_id=2,
@@ -34,7 +34,6 @@ def small_mixtral() -> nn.Module:
 
 
 def small_bert() -> nn.Module:
-    transformers = libraries.require("transformers")
     config = transformers.BertConfig(
         vocab_size=50, hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
         intermediate_size=32, max_position_embeddings=16, num_labels=3, hidden_dropout_prob=0.0,
@@ -44,7 +43,6 @@ def small_bert() -> nn.Module:
 
 
 def small_t5() -> nn.Module:
-    transformers = libraries.require("transformers")
     config = transformers.T5Config(
         vocab_size=50, d_model=16, d_kv=8, d_ff=32, num_layers=1, num_heads=2, dropout_rate=0.0,
         decoder_start_token_id=0,
@@ -53,7 +51,6 @@ def small_t5() -> nn.Module:
 
 
 def small_wav2vec2() -> nn.Module:
-    transformers = libraries.require("transformers")
     config = transformers.Wav2Vec2Config(
         vocab_size=12, hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
         intermediate_size=32, conv_dim=(8, 8), conv_stride=(5, 4), conv_kernel=(10, 4),
@@ -65,7 +62,6 @@ def small_wav2vec2() -> nn.Module:
 
 
 def small_unet() -> nn.Module:
-    diffusers = libraries.require("diffusers")
     return diffusers.UNet2DModel(
         sample_size=8, block_out_channels=(8,), norm_num_groups=4, layers_per_block=1,
         down_block_types=("AttnDownBlock2D",), up_block_types=("UpBlock2D",),
@@ -74,7 +70,6 @@ def small_unet() -> nn.Module:
 
 
 def small_vit() -> nn.Module:
-    transformers = libraries.require("transformers")
     config = transformers.ViTConfig(
         image_size=32, patch_size=16, hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
         intermediate_size=32, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
@@ -83,7 +78,6 @@ def small_vit() -> nn.Module:
 
 
 def small_whisper() -> nn.Module:
-    transformers = libraries.require("transformers")
     config = transformers.WhisperConfig(
         vocab_size=50, d_model=16, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2,
         decoder_attention_heads=2, encoder_ffn_dim=32, decoder_ffn_dim=32, num_mel_bins=8,

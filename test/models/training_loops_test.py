@@ -10,6 +10,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from test.models import libraries
+from test.models.small_models import small_gpt2
 from torch_xla_lite import debug
 
 transformers = libraries.require("transformers")
@@ -26,15 +27,6 @@ def choose_device(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], N
 
     yield choose
     accelerate.state.AcceleratorState._reset_state(reset_partial_state=True)
-
-
-def small_model() -> nn.Module:
-    torch.manual_seed(0)
-    config = transformers.GPT2Config(
-        vocab_size=20, n_positions=16, n_embd=8, n_layer=1, n_head=2, resid_pdrop=0.0,
-        embd_pdrop=0.0, attn_pdrop=0.0, bos_token_id=0, eos_token_id=1, pad_token_id=2,
-    )  # fmt: skip
-    return transformers.GPT2LMHeadModel(config)
 
 
 def sentences(count: int = 16) -> list[dict[str, torch.Tensor]]:
@@ -68,7 +60,8 @@ def state(model: nn.Module) -> dict[str, torch.Tensor]:
 def test_trainer_saves_a_checkpoint_and_resumes_from_it(
     choose_device: Callable[[str], None], tmp_path: Path
 ) -> None:
-    model = small_model()
+    torch.manual_seed(0)
+    model = small_gpt2()
     choose_device("cpu")
     on_cpu = trainer(tmp_path / "cpu", model)
     on_cpu.train()

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import torch_xla_lite  # noqa: F401
-from test.models import libraries
+from test.models import libraries, small_models
 
 safetensors = libraries.require("safetensors.torch")
 
@@ -12,11 +12,7 @@ safetensors = libraries.require("safetensors.torch")
 @pytest.fixture
 def model():
     """A language model whose last layer is tied to its first."""
-    transformers = libraries.require("transformers")
-    config = transformers.GPT2Config(
-        n_layer=1, n_head=2, n_embd=8, vocab_size=32, n_positions=16, bos_token_id=0, eos_token_id=0
-    )
-    return transformers.GPT2LMHeadModel(config).eval().to("jax")
+    return small_models.small_gpt2().eval().to("jax")
 
 
 def logits(model):

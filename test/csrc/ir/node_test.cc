@@ -25,19 +25,6 @@ class WatchedBuffer final : public Buffer {
 
 Ref<Buffer> Watched(bool* is_gone) { return Ref<Buffer>::Take(new WatchedBuffer(is_gone)); }
 
-TEST(Node, ACallIsPending) {
-  const Value x = toy::Leaf({1, 2});
-  const Value y = toy::Call("add", {x, x});
-  EXPECT_EQ(y.buffer(), nullptr);
-  EXPECT_EQ(y.shape(), toy::Vector(2));
-}
-
-TEST(Node, ALeafHasItsBufferFromBirth) {
-  const Value x = toy::Leaf({1, 2});
-  EXPECT_EQ(toy::DataOf(x), (toy::Data{1, 2}));
-  EXPECT_TRUE(x.node->operands().empty());
-}
-
 TEST(Node, LeavesOfOneShapeShareTheirSignature) {
   EXPECT_EQ(&toy::Leaf({1, 2}).node->signature(), &toy::Leaf({3, 4}).node->signature());
   EXPECT_NE(&toy::Leaf({1, 2}).node->signature(), &toy::Leaf({3}).node->signature());
@@ -61,16 +48,6 @@ TEST(Node, KeepsItsScalarsBesideItsOperands) {
   EXPECT_EQ(toy::DataOf(y.node->operands()[0]), toy::Data{1});
 }
 
-TEST(Node, EachResultHasABufferOfItsOwn) {
-  const Value x = toy::Leaf({1});
-  const Value sum = toy::Call("sum_difference", {x, x});
-  const Value difference = toy::Result(sum, 1);
-  bool is_gone = false;
-  sum.node->SetBuffer(1, Watched(&is_gone));
-  EXPECT_EQ(sum.buffer(), nullptr);
-  EXPECT_NE(difference.buffer(), nullptr);
-}
-
 TEST(Node, DroppingOperandsLetsGoOfThem) {
   const Value x = toy::Leaf({1});
   const Value y = toy::Call("add", {x, x});
@@ -79,16 +56,6 @@ TEST(Node, DroppingOperandsLetsGoOfThem) {
   EXPECT_EQ(x.node->refs(), 1u);
   EXPECT_EQ(y.node->operands().size(), 2u);
   EXPECT_FALSE(y.node->operands()[0]);
-}
-
-TEST(Node, ABufferDiesWithItsNode) {
-  bool is_gone = false;
-  Value x{Node::Leaf(toy::Vector(1), Watched(&is_gone)), 0};
-  Value y = toy::Call("add", {x, x});
-  x = {};
-  EXPECT_FALSE(is_gone);
-  y = {};
-  EXPECT_TRUE(is_gone);
 }
 
 TEST(Node, AChainOfAMillionNodesIsDestroyedWithoutRecursion) {
@@ -101,15 +68,6 @@ TEST(Node, AChainOfAMillionNodesIsDestroyedWithoutRecursion) {
   }
   last = {};
   EXPECT_TRUE(is_gone);
-}
-
-TEST(Node, ANodeThatOthersHoldSurvivesTheEndOfItsUsers) {
-  const Value x = toy::Leaf({5});
-  Value y = toy::Call("add", {x, x});
-  Value z = toy::Call("multiply", {y, x});
-  z = {};
-  EXPECT_EQ(y.node->refs(), 1u);
-  EXPECT_EQ(toy::DataOf(y.node->operands()[0]), toy::Data{5});
 }
 
 TEST(Node, NodesMayDieOnAnyThread) {

@@ -22,28 +22,6 @@ struct Recycled : RefCounted {
   bool is_recycled = false;
 };
 
-TEST(Ref, TheLastReferenceDestroysTheObject) {
-  int destroyed = 0;
-  {
-    const auto first = Ref<Counted>::Take(new Counted(&destroyed));
-    {
-      const Ref<Counted> second = first;
-      EXPECT_EQ(first->refs(), 2u);
-    }
-    EXPECT_EQ(first->refs(), 1u);
-    EXPECT_EQ(destroyed, 0);
-  }
-  EXPECT_EQ(destroyed, 1);
-}
-
-TEST(Ref, MovingLeavesNothingBehind) {
-  int destroyed = 0;
-  auto first = Ref<Counted>::Take(new Counted(&destroyed));
-  const Ref<Counted> second = std::move(first);
-  EXPECT_FALSE(first);
-  EXPECT_EQ(second->refs(), 1u);
-}
-
 TEST(Ref, AssigningDropsWhatWasThere) {
   int destroyed = 0;
   auto ref = Ref<Counted>::Take(new Counted(&destroyed));
@@ -61,16 +39,6 @@ TEST(Ref, AssigningToItselfKeepsTheObject) {
   EXPECT_EQ(destroyed, 0);
   EXPECT_EQ(ref->refs(), 1u);
 }
-
-TEST(Ref, SharingAddsAReferenceToABorrowedPointer) {
-  int destroyed = 0;
-  const auto owner = Ref<Counted>::Take(new Counted(&destroyed));
-  const auto shared = Ref<Counted>::Share(owner.get());
-  EXPECT_EQ(owner->refs(), 2u);
-  EXPECT_TRUE(shared == owner);
-}
-
-TEST(Ref, SharingNothingGivesNothing) { EXPECT_FALSE(Ref<Counted>::Share(nullptr)); }
 
 TEST(Ref, ATypeMayBeFreedInItsOwnWay) {
   Recycled object;

@@ -34,13 +34,6 @@ ir::Graph GraphOf(const Value& root) {
 
 ir::Ref<Executable> New() { return ir::Ref<Executable>::Take(new Executable); }
 
-TEST(ExecutableCache, FindsWhatWasInserted) {
-  ExecutableCache cache(2);
-  const auto executable = New();
-  cache.Insert(KeptKey(KeyOf({1, 2})), executable);
-  EXPECT_EQ(cache.Find(KeyOf({1, 2})), executable);
-}
-
 TEST(ExecutableCache, KeysAreComparedWordForWord) {
   ExecutableCache cache(2);
   cache.Insert(KeptKey(KeyOf({1, 2})), New());
@@ -48,17 +41,6 @@ TEST(ExecutableCache, KeysAreComparedWordForWord) {
   EXPECT_FALSE(cache.Find(KeyOf({1})));
   EXPECT_FALSE(cache.Find(KeyOf({2, 1})));
   EXPECT_FALSE(cache.Find(KeyOf({1, 2, 0})));
-}
-
-TEST(ExecutableCache, TheOldestIsDroppedFirst) {
-  ExecutableCache cache(2);
-  cache.Insert(KeptKey(KeyOf({1})), New());
-  cache.Insert(KeptKey(KeyOf({2})), New());
-  cache.Insert(KeptKey(KeyOf({3})), New());
-  EXPECT_EQ(cache.size(), 2u);
-  EXPECT_FALSE(cache.Find(KeyOf({1})));
-  EXPECT_TRUE(cache.Find(KeyOf({2})));
-  EXPECT_TRUE(cache.Find(KeyOf({3})));
 }
 
 TEST(ExecutableCache, WhatIsUsedIsNotTheOldest) {
@@ -99,16 +81,6 @@ TEST(ExecutableCache, AThousandExecutablesAreNotMixedUp) {
   }
   for (uint64_t i = 0; i < 1000; ++i)
     EXPECT_EQ(cache.Find(KeyOf({i / 10, i % 10})), executables[i]);
-}
-
-TEST(ExecutableCache, WhatWasDroppedIsNotAdaptable) {
-  ExecutableCache cache(1);
-  cache.Insert(KeptKey(GraphOf(Call("plus", {Leaf({1})}, {1})).key), New());
-  cache.Insert(KeptKey(KeyOf({1})), New());
-  const Value kept = Leaf({1});
-  const Value root = Call("plus", {kept}, {1});
-  ir::Graph graph = GraphOf(root);
-  EXPECT_FALSE(cache.FindAdaptable(&graph));
 }
 
 TEST(ExecutableCache, AnExecutableThatDonatesMoreIsAdaptable) {
@@ -190,14 +162,6 @@ TEST(ExecutableCache, TheShapesOfItsKeysLive) {
   cache.Insert(KeptKey(key_of()), New());
   for (int64_t i = 0; i < 20'000; ++i) ir::Shape::Of(ir::toy::kInt64, {9, i});
   EXPECT_TRUE(cache.Find(key_of()));
-}
-
-TEST(ExecutableCache, ClearingDropsAll) {
-  ExecutableCache cache(2);
-  cache.Insert(KeptKey(KeyOf({1})), New());
-  cache.Clear();
-  EXPECT_EQ(cache.size(), 0u);
-  EXPECT_FALSE(cache.Find(KeyOf({1})));
 }
 
 }  // namespace

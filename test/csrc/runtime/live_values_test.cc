@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <memory>
 #include <vector>
 
 #include "test/csrc/ir/toy_ops.h"
@@ -13,20 +12,6 @@ namespace {
 using Places = std::vector<LiveValue*>;
 
 ir::Value Pending() { return ir::toy::Call("plus", {ir::toy::Leaf({1})}, {1}); }
-
-TEST(LiveValue, IsListedWhileItsValueIsPending) {
-  LiveValue place;
-  EXPECT_EQ(PendingValues(), Places{});
-  place.Set(Pending());
-  EXPECT_EQ(PendingValues(), Places{&place});
-}
-
-TEST(LiveValue, AValueThatExistsIsNotListed) {
-  LiveValue place;
-  place.Set(Pending());
-  place.Set(ir::toy::Leaf({1}));
-  EXPECT_EQ(PendingValues(), Places{});
-}
 
 TEST(LiveValue, NothingIsNotListed) {
   LiveValue place;
@@ -43,17 +28,6 @@ TEST(LiveValue, TheListIsInTheOrderOfTheLastWrites) {
   EXPECT_EQ(PendingValues(), (Places{&a, &b, &c}));
   a.Set(Pending());
   EXPECT_EQ(PendingValues(), (Places{&b, &c, &a}));
-}
-
-TEST(LiveValue, APlaceThatDiesLeavesTheList) {
-  LiveValue a;
-  auto b = std::make_unique<LiveValue>();
-  LiveValue c;
-  a.Set(Pending());
-  b->Set(Pending());
-  c.Set(Pending());
-  b.reset();
-  EXPECT_EQ(PendingValues(), (Places{&a, &c}));
 }
 
 TEST(LiveValue, BothEndsOfTheListCanLeaveIt) {
@@ -76,21 +50,6 @@ TEST(LiveValue, LeavingTwiceIsHarmless) {
   a.Unlink();
   a.Unlink();
   EXPECT_EQ(PendingValues(), Places{&b});
-}
-
-TEST(LiveValue, AnUnlinkedPlaceKeepsItsValue) {
-  LiveValue place;
-  const ir::Value value = Pending();
-  place.Set(value);
-  place.Unlink();
-  EXPECT_EQ(place.value().node, value.node);
-}
-
-TEST(LiveValue, SettingGivesBackWhatWasThere) {
-  LiveValue place;
-  const ir::Value first = Pending();
-  EXPECT_FALSE(place.Set(first));
-  EXPECT_EQ(place.Set(Pending()).node, first.node);
 }
 
 }  // namespace

@@ -100,28 +100,12 @@ TEST_F(TieringTest, AProgramPaysAtMostTwiceWhatIsBest) {
   }
 }
 
-TEST_F(TieringTest, EachSizeCountsForItself) {
-  EXPECT_EQ(RunsUntilCompiled(Chain(3, 1)), 10u);
-  EXPECT_EQ(RunsUntilCompiled(Chain(3, 2)), 10u);
-}
-
 TEST_F(TieringTest, WhatCannotBeInterpretedIsCompiledWhenItIsNew) {
   CostModel model;
   model.Set({{"reversed", {{.call = std::numeric_limits<double>::infinity()}, {}, 100}}},
             {.execution = 15});
   Tiering tiering(&model);
   EXPECT_EQ(tiering.Decide(Chain(1), NoExtra), Decision::kCompileNow);
-}
-
-TEST_F(TieringTest, WhatCompilingDoesNotMakeFasterIsNeverCompiled) {
-  const ir::Graph graph = Chain(3);
-  for (const double executed : {5, 10}) {
-    CostModel model;
-    model.Set({{"reversed", {{.call = 10}, {.call = executed}, 100}}}, {});
-    Tiering tiering(&model);
-    for (int run = 0; run < 10; ++run) tiering.Decide(graph, NoExtra);
-    EXPECT_EQ(tiering.Decide(graph, NoExtra) == Decision::kCompile, executed < 10);
-  }
 }
 
 TEST_F(TieringTest, AProgramOnDiskIsSoughtOnceWhenRunsHaveCostAsMuchAsLoading) {
@@ -137,12 +121,6 @@ TEST_F(TieringTest, AGraphThatCannotBeCompiledStaysHot) {
   RunsUntilCompiled(graph);
   EXPECT_EQ(tiering_.Decide(graph, NoExtra), Decision::kCompile);
   EXPECT_EQ(tiering_.Decide(graph, NoExtra), Decision::kCompile);
-}
-
-TEST_F(TieringTest, ClearingForgetsAll) {
-  RunsUntilCompiled(Chain(2));
-  tiering_.Clear();
-  EXPECT_EQ(RunsUntilCompiled(Chain(2)), 10u);
 }
 
 TEST_F(TieringTest, RunsOfEarlierProcessesCount) {
