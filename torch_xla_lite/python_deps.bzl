@@ -223,7 +223,8 @@ PYTHON_DEPS = {
         "checkpoint": [":sharding", "//torch_xla_lite/device:__init__", "//torch_xla_lite/device:tensor",
             "//torch_xla_lite/lowering/base:decomposition", "//torch_xla_lite/lowering/base:registry",
             "//torch_xla_lite/mesh/base:placements"],
-        "sharding": ["//torch_xla_lite/device:__init__", "//torch_xla_lite/mesh/base:placements"],
+        "sharding": ["//torch_xla_lite/device:__init__", "//torch_xla_lite/mesh/base:placements",
+            "//torch_xla_lite/startup:patches"],
     },
     "torch_xla_lite/mesh/base": {
         "distributed": [":program_history", "//torch_xla_lite/startup:patches",

@@ -20,7 +20,7 @@ import functools
 import math
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -31,6 +31,8 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from .. import _XLAC
 from ..device import NAME
+from ..startup import patches
+from ..startup.patches import Patch
 from .base import placements
 from .base.placements import Spec
 
@@ -72,7 +74,6 @@ def set_mesh(mesh: Any, *, batch: str | Sequence[str] | None = None) -> None:
     _check_axes(axes, mesh)
     placements.set_mesh(mesh)
     _batch_axes = tuple(axes)
-
     _follow_parameters()
     _XLAC.set_placement_of_uploads(functools.partial(_placement_of_batch, axes) if axes else None)
 
@@ -404,18 +405,16 @@ def pin_gradient(parameter: torch.Tensor) -> None:
         _gradient_hooks[parameter] = parameter.register_post_accumulate_grad_hook(keep)
 
 
-@functools.cache
-def _follow_parameters() -> None:
-    """Lets modules that move to the device stay whole, and lets states that an optimizer loads be
-    where their parameters are."""
-    module, optimizer = torch.nn.Module, torch.optim.Optimizer
-    apply, convert = module._apply, optimizer._process_value_according_to_param_policy
-
+def _moving_whole(apply: Callable[..., torch.nn.Module]) -> Callable[..., torch.nn.Module]:
     @functools.wraps(apply)
     def apply_whole(self: torch.nn.Module, *args: Any, **kwargs: Any) -> torch.nn.Module:
         with whole_uploads():
             return apply(self, *args, **kwargs)
 
+    return apply_whole
+
+
+def _loading_in_place(convert: Callable[..., torch.Tensor]) -> Any:
     @functools.wraps(convert)
     def convert_in_place(param: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
         with whole_uploads():
@@ -426,5 +425,16 @@ def _follow_parameters() -> None:
                 _XLAC.place(value, number)
         return value
 
-    module._apply = apply_whole  # type: ignore[method-assign]
-    optimizer._process_value_according_to_param_policy = staticmethod(convert_in_place)  # type: ignore[method-assign]
+    return staticmethod(convert_in_place)
+
+
+_PATCHES = (
+    Patch("torch.nn.modules.module", "Module._apply", "divides weights as a batch", _moving_whole),
+    Patch(
+        "torch.optim.optimizer",
+        "Optimizer._process_value_according_to_param_policy",
+        "loads states to one device",
+        _loading_in_place,
+    ),
+)
+_follow_parameters = functools.cache(lambda: patches.apply(_PATCHES))
