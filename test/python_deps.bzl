@@ -285,7 +285,7 @@ PYTHON_DEPS = {
         "pieces_test": [":tiers", "//test/models:libraries", "//test/programs:padded", "//test/programs:texts",
             "//torch_xla_lite:__init__", "//torch_xla_lite/debug:__init__"],
         "plans_test": [":database", ":tiers", "//torch_xla_lite:__init__", "//torch_xla_lite/debug:__init__"],
-        "preflight_test": [":copies", "//bazel/pybuild:variables", "//torch_xla_lite:__init__",
+        "preflight_test": [":copies", "//bazel/pybuild:variables", "//bazel:pytest_plugin", "//torch_xla_lite:__init__",
             "//torch_xla_lite/startup:preflight", "//torch_xla_lite/startup:variables"],
         "private_folder_test": ["//torch_xla_lite:__init__", "//torch_xla_lite/compiler:private_folder"],
         "processes_test": ["//torch_xla_lite:__init__"],

@@ -118,53 +118,41 @@ def described(folder: Path, name: str, *requires: str) -> None:
     (info / "METADATA").write_text("\n".join(lines) + "\n")
 
 
-def wheels(folder: Path) -> tuple[bool, str]:
-    """The finding of the doctor about the installed wheels."""
-    # The checks after this one take seconds; a broken torch skips them.
-    (folder / "torch.py").write_text("raise OSError\n")
-    found = json.loads(run("doctor", "--json", folder=folder).stdout)
-    (check,) = [check for check in found["checks"] if check["name"] == "wheels"]
-    return check["ok"], check["remedy"]
+# The installed wheels, with what each requires; what the doctor says of them.
+WHEELS = {
+    "two halves": ({"python": ["torch_xla_lite_lib==0.1.0"], "lib": []}, True, ""),
+    "all over one half": ({"": [], "lib": []}, False, " uninstall torch_xla_lite_lib"),
+    "all over both halves": (
+        {"": [], "lib": [], "python": []},
+        False,
+        " uninstall torch_xla_lite_lib torch_xla_lite_python",
+    ),
+    "code without libraries": (
+        {"python": ["torch_xla_lite_lib==0.1.0"]},
+        False,
+        " install --no-deps 'torch_xla_lite_lib==0.1.0'",
+    ),
+    "other libraries": (
+        {"python": ["torch_xla_lite_lib==0.2.0"], "lib": []},
+        False,
+        "requires torch_xla_lite_lib==0.2.0, but torch_xla_lite_lib 0.1.0 is installed",
+    ),
+}
 
 
-def test_the_doctor_knows_the_two_halves_of_the_package(tmp_path: Path):
+@pytest.mark.parametrize("kind", WHEELS)
+def test_the_doctor_knows_wheels_that_do_not_fit_together(kind: str, tmp_path: Path):
     copy_of_the_package(tmp_path, checkout=False)
-    described(tmp_path, "torch_xla_lite_python", "torch_xla_lite_lib==0.1.0")
-    described(tmp_path, "torch_xla_lite_lib")
-    assert wheels(tmp_path) == (True, "")
-
-
-@pytest.mark.parametrize(
-    "halves", [["torch_xla_lite_lib"], ["torch_xla_lite_lib", "torch_xla_lite_python"]]
-)
-def test_the_doctor_knows_a_whole_package_that_was_installed_over_its_halves(
-    halves: list[str], tmp_path: Path
-):
-    copy_of_the_package(tmp_path, checkout=False)
-    for name in ("torch_xla_lite", *halves):
-        described(tmp_path, name)
-    ok, remedy = wheels(tmp_path)
-    assert not ok
-    assert remedy.endswith(f"python -m pip uninstall {' '.join(halves)}")
-
-
-def test_the_doctor_knows_code_without_its_libraries(tmp_path: Path):
-    copy_of_the_package(tmp_path, checkout=False)
-    described(tmp_path, "torch_xla_lite_python", "torch_xla_lite_lib==0.1.0")
-    ok, remedy = wheels(tmp_path)
-    assert not ok
-    assert remedy.endswith("python -m pip install --no-deps 'torch_xla_lite_lib==0.1.0'")
-
-
-def test_the_doctor_knows_a_library_of_another_version_than_the_code_requires(tmp_path: Path):
-    copy_of_the_package(tmp_path, checkout=False)
-    described(tmp_path, "torch_xla_lite_python", "torch_xla_lite_lib==0.2.0")
-    described(tmp_path, "torch_xla_lite_lib")
+    wheels, is_fine, text = WHEELS[kind]
+    for half, requires in wheels.items():
+        described(tmp_path, f"torch_xla_lite_{half}".rstrip("_"), *requires)
     # The checks after this one take seconds; a broken torch skips them.
     (tmp_path / "torch.py").write_text("raise OSError\n")
-    result = run("doctor", folder=tmp_path)
+    result = run("doctor", "--json", folder=tmp_path)
     assert result.returncode == 1
-    assert "requires torch_xla_lite_lib==0.2.0, but torch_xla_lite_lib 0.1.0 is" in result.stdout
+    (check,) = [row for row in json.loads(result.stdout)["checks"] if row["name"] == "wheels"]
+    assert check["ok"] == is_fine
+    assert text in check["detail"] + check["remedy"]
 
 
 def test_the_doctor_reports_a_torch_that_does_not_load(tmp_path: Path):

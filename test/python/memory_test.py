@@ -73,22 +73,6 @@ def test_a_replaced_value_gives_its_memory_back():
     assert live_bytes() == before
 
 
-def test_uploads_do_not_pile_up():
-    program = """
-import resource, torch, torch_xla_lite
-x = torch.ones(4 << 20)
-def megabytes():
-    return int(open("/proc/self/statm").read().split()[1]) * resource.getpagesize() >> 20
-x.to("jax")
-before = megabytes()
-for _ in range(40):
-    x.to("jax")
-print(megabytes() - before)
-"""
-    done = run(program, check=True)
-    assert int(done.stdout) < 320  # of 640; XLA frees what it still copies from a little later
-
-
 def test_a_thread_that_only_uploads_gives_memory_back_itself():
     def work():
         x = torch.ones(1 << 18)
@@ -145,19 +129,25 @@ def work(i):
     assert growth(work, 100_000) < 50  # 23, reached after 40,000; without bounds 4.6 kB a graph.
 
 
+def test_uploads_do_not_pile_up():
+    work = """
+x = torch.ones(4 << 20)
+def work(i):
+    x.to("jax")
+"""
+    assert growth(work, 42) < 320  # of 640; XLA frees what it still copies from a little later
+
+
 @pytest.mark.needs("cpu")
 def test_empty_cache_gives_back_what_is_kept_for_later_arrays():
-    program = """
-import resource, torch, torch_xla_lite
-def megabytes():
-    return int(open("/proc/self/statm").read().split()[1]) * resource.getpagesize() >> 20
-(torch.ones(1 << 21, device="jax") * 2).sum().item()
-before = megabytes()
-torch.jax.empty_cache()
-print(before - megabytes())
+    work = """
+def work(i):
+    if i == 1:
+        (torch.ones(1 << 21, device="jax") * 2).sum().item()
+    else:
+        torch.jax.empty_cache()
 """
-    done = run(program, check=True, TORCH_XLA_LITE_COMPILE="repeated")
-    assert int(done.stdout) >= 4
+    assert growth(work, 3) <= -4
 
 
 # Leaves room for 2,200 mappings, and compiles graphs that take 3,000: about 100 each.

@@ -5,10 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jaxlib
 import pytest
 import torch
 
 from bazel.pybuild.variables import VARIABLES
+from bazel.pytest_plugin import mostly_nightly
 from test.python.copies import change, copy_of_the_package, edit_a_source
 from torch_xla_lite import _build_info
 from torch_xla_lite.startup import preflight, variables
@@ -36,13 +38,20 @@ def without(name: str) -> str:
     )
 
 
-@pytest.mark.nightly
-def test_another_torch_is_an_error_that_ends_in_the_command(tmp_path):
-    change(copy_of_the_package(tmp_path), "TORCH_VERSION", "2.12.1")
-    installed = torch.__version__.partition("+")[0]
+BUILT_FOR = {"torch": "2.12.1", "jaxlib": "0.9.0", "Python": "3.10"}
+
+
+@pytest.mark.parametrize("name", mostly_nightly(BUILT_FOR, ["Python"]))
+def test_another_version_is_an_error_that_ends_in_the_command(tmp_path, name):
+    change(copy_of_the_package(tmp_path), f"{name.upper()}_VERSION", BUILT_FOR[name])
+    here = {
+        "torch": f"torch {torch.__version__.partition('+')[0]} is installed",
+        "jaxlib": f"jaxlib {jaxlib.__version__} is installed",
+        "Python": f"{sys.executable} is Python 3.{sys.version_info.minor}",
+    }
     assert import_it(tmp_path).endswith(
-        f"ImportError: torch_xla_lite was built for torch 2.12.1 but torch {installed} is "
-        "installed.\nRebuild it for this torch:  python setup.py develop"
+        f"ImportError: torch_xla_lite was built for {name} {BUILT_FOR[name]} but {here[name]}.\n"
+        f"Rebuild it for this {name}:  python setup.py develop"
     )
 
 
@@ -92,21 +101,6 @@ def test_python_code_without_its_libraries_names_both_wheels(tmp_path):
     assert import_it(tmp_path).endswith(
         "pip install --force-reinstall --no-deps torch_xla_lite_python torch_xla_lite_lib==0.1.0"
     )
-
-
-@pytest.mark.nightly
-def test_another_jaxlib_is_an_error_that_ends_in_the_command(tmp_path):
-    change(copy_of_the_package(tmp_path), "JAXLIB_VERSION", "0.9.0")
-    message = import_it(tmp_path)
-    assert "ImportError: torch_xla_lite was built for jaxlib 0.9.0 but jaxlib " in message
-    assert message.endswith("Rebuild it for this jaxlib:  python setup.py develop")
-
-
-def test_another_python_is_an_error_that_ends_in_the_command(tmp_path):
-    change(copy_of_the_package(tmp_path), "PYTHON_VERSION", "3.10")
-    message = import_it(tmp_path)
-    assert "ImportError: torch_xla_lite was built for Python 3.10 but " in message
-    assert message.endswith("Rebuild it for this Python:  python setup.py develop")
 
 
 @pytest.mark.few_daily(1)

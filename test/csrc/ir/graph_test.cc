@@ -209,7 +209,10 @@ TEST(Linearize, AnOpOnManyParametersDonatesEachToItsResult) {
   std::vector<Value> results;
   std::vector<Root> roots;
   for (uint32_t i = 0; i < kNumParameters; ++i) results.push_back({update, i});
-  for (const Value& result : results) roots.push_back({&result});
+  // Every other one says what it replaces.
+  for (uint32_t i = 0; i < kNumParameters; ++i) {
+    roots.push_back({&results[i], i % 2 == 0 ? nullptr : parameters[i].node.get()});
+  }
   parameters.clear();
   update = {};
   const Graph graph = Linearize(roots);

@@ -17,28 +17,12 @@ ir::Ref<const OpSignature> NewHalves() {
                                         std::vector{Vector(2), Vector(2)});
 }
 
-TEST(OpSignature, AWriteNamesTheViewAndItsResult) {
-  const auto halves = NewHalves();
-  EXPECT_EQ(halves->WriteSignature(1, Vector(4))->op, "aten::split.Tensor");
-  EXPECT_EQ(halves->WriteSignature(0, Vector(4))->written, 0);
-  EXPECT_EQ(halves->WriteSignature(1, Vector(4))->written, 1);
-  EXPECT_EQ(halves->written, std::nullopt);
-}
-
 TEST(OpSignature, AWriteHasTheWordsOfItsViewAndGivesABase) {
   const auto halves = NewHalves();
   const ir::Signature* write = halves->WriteSignature(1, Vector(4));
   EXPECT_NE(write->hash(), halves->WriteSignature(0, Vector(4))->hash());
   EXPECT_EQ(write->words, halves->words);
   EXPECT_EQ(write->outputs, std::vector<const ir::Shape*>{Vector(4)});
-}
-
-// Keys contain the addresses of signatures.
-TEST(OpSignature, AWriteIsMadeOnce) {
-  const auto halves = NewHalves();
-  const ir::Signature* first = halves->WriteSignature(0, Vector(4));
-  halves->WriteSignature(9, Vector(4));
-  EXPECT_EQ(halves->WriteSignature(0, Vector(4)), first);
 }
 
 // A program may write through a view and never read it.
