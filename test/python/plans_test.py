@@ -164,6 +164,29 @@ def test_numbers_may_vary():
     assert planned() == 3
 
 
+# Each reads views of x at places that vary with i.
+PLACES: dict[str, Callable[[torch.Tensor, int], Any]] = {
+    "rows": lambda x, i: [x[i].exp().sum(), x[i : i + 2] @ x[0]],
+    "columns": lambda x, i: [x[:, i] + x[i, 1], x.t()[i], x[:, i:3] if i < 3 else x[0]],
+    "views of views": lambda x, i: [x[i][1:].neg(), x[i : i + 3][1].view(2, 2).sum(1), x.t()[i][i]],
+    "views of results": lambda x, i: [(y := x.cumsum(0))[i], y[i + 1 : i + 2] * 2, (x * 2)[i] + 1],
+    "a result that only a row needs": lambda x, i: [(x * 2)[i] * (x.exp() + x[:1].neg()).relu()],
+    "a result and a row of it": lambda x, i: [(y := x * 2) + y[i]],
+    "a view that is written to": lambda x, i: [(y := x.exp())[i].mul_(2), y, y[i + 1].add_(y[i])],
+    "a view of what is written to": lambda x, i: [(y := x + 1)[i], y.mul_(2), y[i : i + 1]],
+    "a row that stays": lambda x, i: [(y := x.clone())[i], y[i].clone(), y.zero_(), y[i + 1]],
+}
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_places_may_vary(name: str):
+    x = (torch.arange(24.0).reshape(6, 4).sin() + 0.2).round(decimals=2)
+    for i in (0, 1, 2, 0, 1, 2, 2, 0):
+        found, wanted = (PLACES[name](y, i) for y in (x.jax(), x))
+        torch.testing.assert_close([y.cpu() for y in found], [*wanted], rtol=1e-6, atol=1e-6)
+    assert planned() >= 2
+
+
 def test_a_leaf_is_overwritten_only_if_what_follows_runs_again():
     x, number = matrix().cpu().bfloat16(), torch.tensor(4.5, dtype=torch.bfloat16)
     check(lambda: bits(x.jax().reciprocal() * number.jax()))

@@ -41,7 +41,7 @@ def _masks(base: torch.Tensor, i: int) -> None:
 
 
 def _positions(base: torch.Tensor, i: int) -> None:
-    base.index_fill_(0, torch.tensor([i], device="jax"), i)
+    base.index_fill_(0, torch.tensor([i], device=base.device), i)
 
 
 def _sums(base: torch.Tensor, i: int) -> None:
@@ -66,6 +66,77 @@ def test_a_loop_of_writes_copies_its_base_once(write):
         write(base, i)
     num_bytes = _bytes_allocated(lambda: base.sum().item())
     assert base.nbytes <= num_bytes < 5 * base.nbytes
+
+
+# A write through a view of a reshaped or transposed tensor copies what a graph is given.
+@pytest.mark.parametrize(
+    "write", [w for w in WRITES if w not in (_flat, _transposed)], ids=lambda write: write.__name__
+)
+def test_a_loop_of_plans_stores_in_its_base(write):
+    base, wanted = (torch.zeros(ROWS, COLUMNS, device=device) for device in ("jax", "cpu"))
+
+    def steps(first: int, last: int) -> None:
+        for i in range(first, last):
+            write(base, i)
+            base[i, 3 * i].item()
+            write(wanted, i)
+
+    steps(0, 5)
+    assert _bytes_allocated(lambda: steps(5, 25)) < 3 * base.nbytes
+    assert torch.equal(base.cpu(), wanted)
+
+
+def _places(x: torch.Tensor, i: int, end: int = 99) -> torch.Tensor:
+    return torch.tensor([i if i < end else 99]).to(x.device)
+
+
+# Each writes to x, and returns what may fail after that: at step 5, if it may at all.
+PROGRAMS = {
+    "a row": lambda x, i: (x[i].fill_(i), x.index_select(0, _places(x, i)))[1],
+    "a row, and an error": lambda x, i: (x[i].fill_(i), x.index_select(0, _places(x, i, 5)))[1],
+    "a row that is read": lambda x, i: (x[i].add_(x[i - 1] + 1), x.cumsum(0))[1],
+    "a row that is read, and an error": lambda x, i: (
+        x[i].add_(x[i - 1] + 1),
+        x.index_select(0, _places(x, i, 5)),
+    )[1],
+    "a read before": lambda x, i: (y := x.cumsum(0), x[i].fill_(i), y)[2],
+    "a read between": lambda x, i: (
+        x[0].fill_(i),
+        x[1].add_(x.cumsum(0)[3]),
+        x.index_select(0, _places(x, i, 5)),
+    )[2],
+    "positions": lambda x, i: (x.index_fill_(0, _places(x, i), i), x.cumsum(0))[1],
+    "positions, and an error": lambda x, i: (
+        x.index_copy_(0, _places(x, i), x.new_full((1, 9), i)),
+        x.index_select(0, _places(x, i, 5)),
+    )[1],
+    "an error of positions": lambda x, i: x.index_copy_(
+        0, _places(x, i, 5), x.new_full((1, 9), i)
+    ).cumsum(0),
+    "sums": lambda x, i: x.index_put_((_places(x, i),), x.new_ones(9), accumulate=True).cumsum(0),
+    "sums, and an error": lambda x, i: (
+        x.index_put_((_places(x, 3),), x.new_ones(9), accumulate=True),
+        x.index_select(0, _places(x, i, 5)),
+    )[1],
+    "all of it": lambda x, i: (x[i].fill_(i), x.mul_(2), x.cumsum(0))[2],
+    "a view that stays": lambda x, i: (x[i].fill_(i), x[i - 1].clone(), x[i])[1:],
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_loop_that_stores_and_fails_gives_the_values_of_the_cpu(name):
+    def run(device: str) -> list:
+        x, results = torch.zeros(9, 9).to(device), []
+        for i in range(1, 9):
+            try:
+                found = PROGRAMS[name](x, i)
+                results.append([y.tolist() for y in found])
+            except IndexError:
+                results.append("an error")
+        return [*results, x.tolist()]
+
+    assert run("jax") == run("cpu")
+    assert debug.metrics()["planned"] > 0
 
 
 def test_a_list_of_one_tensor_is_not_written_to():

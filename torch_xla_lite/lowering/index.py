@@ -68,6 +68,7 @@ def unsafe_masked_index(
     one_dtype="self values",
     shares="self=same values=nothing",
     refused_if="misfit_indices",
+    rewrites=True,
 )
 @lower("aten::_unsafe_index_put")
 @lower("aten::_index_put_impl", refused_if="misfit_indices")
@@ -204,7 +205,13 @@ def take(self: jax.Array, index: jax.Array) -> jax.Array:
     return lax.reshape(self, (self.size,)).at[index].get(mode="promise_in_bounds")
 
 
-@lower("aten::put", one_dtype="self source", shares="source=nothing", refused_if="misfit_places")
+@lower(
+    "aten::put",
+    one_dtype="self source",
+    shares="source=nothing",
+    refused_if="misfit_places",
+    rewrites=True,
+)
 def put(
     self: jax.Array, index: jax.Array, source: jax.Array, accumulate: bool = False
 ) -> jax.Array:
@@ -254,12 +261,19 @@ def index_add(
     return _over_slices(self, dim, index, source, _added)
 
 
-@lower("aten::index_copy", one_dtype="self source", shares="self=same source=nothing")
+@lower(
+    "aten::index_copy",
+    one_dtype="self source",
+    shares="self=same source=nothing",
+    rewrites=True,
+)
 def index_copy(self: jax.Array, dim: int, index: jax.Array, source: jax.Array) -> jax.Array:
     return _over_slices(self, dim, index, source, lambda place, s: place.set(s))
 
 
-@lower("aten::index_fill.int_Scalar", "aten::index_fill.int_Tensor", dtypes="index=l")
+@lower(
+    "aten::index_fill.int_Scalar", "aten::index_fill.int_Tensor", dtypes="index=l", rewrites=True
+)
 def index_fill(self: jax.Array, dim: int, index: jax.Array, value: Operand) -> jax.Array:
     x = _as_row(self)
     dim = canonical_dim(dim, x.ndim)
@@ -339,13 +353,13 @@ def _updated(x: jax.Array, dim: int, index: jax.Array, src: jax.Array, update) -
     return jnp.moveaxis(row(*rows), -1, dim)
 
 
-@lower("aten::scatter.src", shares="self=same src=nothing", any_strides=True)
+@lower("aten::scatter.src", shares="self=same src=nothing", any_strides=True, rewrites=True)
 def scatter_src(self: jax.Array, dim: int, index: jax.Array, src: jax.Array) -> jax.Array:
     src = convert(src, self.dtype)
     return _scatter(self, dim, index, src, lambda place, s: place.set(s, mode="promise_in_bounds"))
 
 
-@lower("aten::scatter.value", shares="self=same src=nothing", any_strides=True)
+@lower("aten::scatter.value", shares="self=same src=nothing", any_strides=True, rewrites=True)
 def scatter_value(self: jax.Array, dim: int, index: jax.Array, value: Operand) -> jax.Array:
     return scatter_src(self, dim, index, full(index.shape, value, self.dtype))
 
@@ -433,7 +447,7 @@ def _reduced(
 # Masks.
 
 
-@lower("aten::masked_scatter", dtypes="mask=b")
+@lower("aten::masked_scatter", dtypes="mask=b", rewrites=True)
 def masked_scatter(self: jax.Array, mask: jax.Array, source: jax.Array, *, outs) -> jax.Array:
     shape = outs[0].shape
     mask = broadcast(to_bool(mask), shape)

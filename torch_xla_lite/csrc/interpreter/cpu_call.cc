@@ -130,6 +130,14 @@ std::optional<c10::OperatorHandle> InPlaceForm(const c10::OperatorHandle& op) {
   return is_same ? form : std::nullopt;
 }
 
+// Whether the call adds to what is in the places to which it writes.
+bool Accumulates(const aten::AtenCall& call) {
+  const auto argument = call.op().schema().argumentIndexWithName("accumulate");
+  if (!argument) return false;
+  const std::vector<at::Tensor> operands(call.plan().operand_count());
+  return call.Arguments(operands, {}).at(*argument).toBool();
+}
+
 bool SharesPlace(const at::Tensor& a, const at::Tensor& b) {
   return a.const_data_ptr() == b.const_data_ptr() && a.scalar_type() == b.scalar_type() &&
          a.sizes() == b.sizes() && a.strides() == b.strides();
@@ -175,6 +183,7 @@ CpuCall::CpuCall(const ir::Signature& signature) : signature_(signature) {
   if (takes_numbers && dtype != c10::ScalarType::Undefined) call_->BorrowNumbers(dtype);
   index_ = ops::FindIndexArguments(*op);
   needs_dense_operand_ = facts.dense_operand;
+  rewrites_ = facts.rewrites && !Accumulates(*call_);
   // A graph has no strides: contiguous() records nothing, so kernels that torch calls with
   // contiguous tensors only would get views.
   takes_any_strides_ = kernel_ != nullptr || op->hasTag(at::Tag::pointwise) ||

@@ -56,6 +56,9 @@ class CpuCall final : public ir::Signature::Derived {
   // Whether its results are views of an operand, and it writes to none.
   bool is_view() const;
 
+  // Whether Run(), with `may_overwrite` again on its own result, gives that result.
+  bool rewrites() const { return signature_.written || (in_place_ && rewrites_); }
+
   // The calls of kept kernels that do the same for tensors that stay where they are and as they
   // are; empty if Run() does more than that.
   std::vector<Part> KeptParts(std::span<const at::Tensor> operands) const;
@@ -107,6 +110,7 @@ class CpuCall final : public ir::Signature::Derived {
   std::vector<c10::ScalarType> scalar_dtypes_;
   std::optional<ops::IndexArguments> index_;
   bool needs_dense_operand_ = false;
+  bool rewrites_ = false;
   bool takes_any_strides_ = false;
   bool takes_channels_last_ = false;
   bool is_reshape_ = false;

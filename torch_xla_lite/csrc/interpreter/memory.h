@@ -30,6 +30,7 @@ class Memory {
     kArena,  // At an offset in the plan's block.
     kRoot,   // In a tensor that leaves the graph.
     kCall,   // In a result of a call of ATen.
+    kView,   // At a place in another memory that varies.
   };
 
   Memory(size_t bytes, uintptr_t* next);

@@ -88,9 +88,15 @@ void Plan::Call(const Step& step, const ir::Node& node, RunCall call) {
   bool is_same = results.size() == step.results.size();
   for (size_t i = 0; is_same && i < results.size(); ++i) {
     const Trace::Value& value = step.results[i];
-    is_same = value.Describes(results[i]);
+    const bool moves =
+        value.memory != Trace::kUndefined && memories_[value.memory].kind == Kind::kView;
+    is_same = value.Describes(results[i], /*anywhere=*/moves);
     if (!is_same || value.memory == Trace::kUndefined) continue;
     Memory& memory = memories_[value.memory];
+    if (moves) {
+      memory.Place(results[i].mutable_data_ptr());
+      continue;
+    }
     const c10::Storage& storage = results[i].storage();
     const bool is_there = storage.is_alias_of(memory.storage()) ||
                           (memory.held.defined() && storage.is_alias_of(memory.held.storage()));

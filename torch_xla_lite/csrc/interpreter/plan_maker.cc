@@ -51,13 +51,13 @@ class PlanMaker {
   // Leaves may be written to in the steps after `last_failing`.
   PlanMaker(const ir::Description& graph, const Trace& trace, uint32_t last_failing)
       : graph_(graph), steps_(trace.steps()), last_failing_(last_failing) {
+    FindBases(trace.memories().size());
     FindLastUses(trace.memories().size());
     uintptr_t next = kNowhere;
     for (const size_t bytes : trace.memories()) {
       memories_.emplace_back(bytes, &next);
       memory_of_.emplace(memories_.back().storage().unsafeGetStorageImpl(), memory_of_.size());
     }
-    place_of_.assign(memories_.size(), kNone);
     is_donated_.assign(memories_.size(), false);
     is_overwritten_.assign(memories_.size(), false);
   }
@@ -94,12 +94,38 @@ class PlanMaker {
     return steps_[position.step].results[position.output];
   }
 
+  void FindBases(size_t num_memories) {
+    base_of_.assign(num_memories, kNone);
+    for (uint32_t i = 0; i < steps_.size(); ++i) {
+      if (!Moves(i)) continue;
+      const uint32_t base = ValueAt(graph_.steps[i].operands[0]).memory;
+      for (const Trace::Value& view : steps_[i].results) base_of_[view.memory] = base;
+    }
+  }
+
+  // Whether the results of a call are views at places that vary.
+  bool Moves(uint32_t node) const {
+    const ir::Step& step = graph_.steps[node];
+    return step.kind == ir::StepKind::kCall && step.num_scalars > 0 &&
+           CpuCall::Of(*step.signature).is_view();
+  }
+
+  // Calls `use` with a memory and those in which it is.
+  template <typename Use>
+  void ForEachIn(uint32_t memory, Use use) const {
+    while (memory != kNone) {
+      use(memory);
+      const uint32_t base = base_of_[memory];
+      memory = base == kNone || place_of_[base] == kNone ? base : place_of_[base];
+    }
+  }
+
   // For each memory the step that needs it last; for that of a root, the number of steps.
   void FindLastUses(size_t num_memories) {
+    place_of_.assign(num_memories, kNone);
     last_use_.resize(num_memories);
     const auto use = [&](ir::Position position, size_t step) {
-      const uint32_t memory = ValueAt(position).memory;
-      if (memory != kNone) last_use_[memory] = step;
+      ForEachIn(ValueAt(position).memory, [&](uint32_t memory) { last_use_[memory] = step; });
     };
     for (uint32_t i = 0; i < steps_.size(); ++i) {
       for (uint32_t k = 0; k < steps_[i].results.size(); ++k) use({i, k}, i);
@@ -149,18 +175,27 @@ class PlanMaker {
   }
 
   void AddCall(uint32_t node) {
+    const uint32_t leaf = LeafToWriteTo(node);
+    if (leaf != kNone) {
+      Trace::Value& result = steps_[node].results[0];
+      Replace(result.memory, leaf);
+      result.memory = leaf;
+      steps_[node].overwrites = true;
+    }
     Plan::Step step;
     step.node = node;
     step.overwrites = steps_[node].overwrites;
     step.operands = OperandsOf(node);
     step.results = steps_[node].results;
     AddResults(node);
-    SetKind(node, Kind::kCall);
-    last_failing_found_ = node;
+    SetKind(node, Moves(node) ? Kind::kView : Kind::kCall);
+    // Views, and copies into views, are there again.
+    if (!graph_.steps[node].signature->written && !Moves(node)) last_failing_found_ = node;
     plan_->steps_.push_back(std::move(step));
     Access& access = accesses_.emplace_back();
+    access.is_repeatable = leaf != kNone && node <= last_failing_;
     for (const ir::Position operand : graph_.steps[node].operands) {
-      if (ValueAt(operand).memory != kNone) access.reads.push_back(ValueAt(operand).memory);
+      ForEachIn(ValueAt(operand).memory, [&](uint32_t in) { access.reads.push_back(in); });
     }
     for (const Trace::Value& result : steps_[node].results) {
       if (result.memory != kNone) access.writes.push_back(result.memory);
@@ -215,17 +250,65 @@ class PlanMaker {
     for (const ir::Position operand : graph_.steps[node].operands) {
       const Trace::Value& value = ValueAt(operand);
       if (value.memory == kNone || last_use_[value.memory] != node) continue;
-      const Memory& memory = memories_[value.memory];
-      const bool is_leaf = memory.kind == Kind::kLeaf;
-      if (is_leaf && !is_donated_[value.memory]) continue;
-      const bool is_same = value.dtype == result.dtype && value.sizes == result.sizes &&
-                           value.strides == result.strides && memory.bytes() > 0;
-      if (!is_same || !IsDense(memory.Tensor(value), memory)) continue;
-      if (!NeedsOnlyOwnPlaces(node, part, value)) continue;
+      const Kind kind = memories_[value.memory].kind;
+      const bool is_leaf = kind == Kind::kLeaf;
+      if (kind == Kind::kView || (is_leaf && !is_donated_[value.memory])) continue;
+      if (!IsPlaceFor(result, value) || !NeedsOnlyOwnPlaces(node, part, value)) continue;
       if (!is_leaf || node > last_failing_) return value.memory;
       fits_in_leaf_ = true;
     }
     return kNone;
+  }
+
+  // Whether a value fills its memory, and a result like it could.
+  bool IsPlaceFor(const Trace::Value& result, const Trace::Value& value) const {
+    const Memory& memory = memories_[value.memory];
+    return value.dtype == result.dtype && value.sizes == result.sizes &&
+           value.strides == result.strides && memory.bytes() > 0 &&
+           IsDense(memory.Tensor(value), memory);
+  }
+
+  // The leaf in whose memory a call that would copy it may write: nothing else needs it. If what
+  // follows fails, the graph has to compute the same once more.
+  uint32_t LeafToWriteTo(uint32_t node) {
+    const ir::Step& call = graph_.steps[node];
+    if (call.operands.empty() || steps_[node].overwrites) return kNone;
+    const CpuCall& cpu_call = CpuCall::Of(*call.signature);
+    if (!cpu_call.rewrites() || steps_[node].results.size() != 1) return kNone;
+    const Trace::Value &base = ValueAt(call.operands[0]), &result = steps_[node].results[0];
+    if (base.memory == kNone || memories_[base.memory].kind != Kind::kLeaf) return kNone;
+    const bool is_dead = is_donated_[base.memory] && last_use_[base.memory] == node;
+    if (!is_dead || result.memory == kNone || IsOperand(result.memory, node)) return kNone;
+    if (NumUses(base.memory, node) > 1 || !IsPlaceFor(result, base)) return kNone;
+    if (node > last_failing_ || IsRepeatable(node)) return base.memory;
+    fits_in_leaf_ = true;
+    return kNone;
+  }
+
+  std::ptrdiff_t NumUses(uint32_t memory, uint32_t node) const {
+    std::ptrdiff_t count = 0;
+    for (const ir::Position operand : graph_.steps[node].operands) {
+      ForEachIn(ValueAt(operand).memory, [&](uint32_t used) { count += used == memory ? 1 : 0; });
+    }
+    return count;
+  }
+
+  // Whether a graph in which a call has written to its first operand, a leaf, computes the same:
+  // no step reads the leaf, and none the result before the last write to it.
+  bool IsRepeatable(uint32_t node) const {
+    const uint32_t leaf = ValueAt(graph_.steps[node].operands[0]).memory;
+    const uint32_t written = steps_[node].results[0].memory;
+    bool is_read = false;
+    for (uint32_t i = 0; i < steps_.size(); ++i) {
+      if (i == node || graph_.steps[i].kind == ir::StepKind::kLeaf) continue;
+      if (IsOperand(leaf, i)) return false;
+      if (!IsOperand(written, i)) continue;
+      const CpuCall& call = CpuCall::Of(*graph_.steps[i].signature);
+      const bool writes = steps_[i].overwrites && !call.is_view();
+      if (writes && (is_read || !call.rewrites() || NumUses(written, i) > 1)) return false;
+      is_read = is_read || !writes;
+    }
+    return true;
   }
 
   // Whether all that a call needs of a memory is a value that fills it, for a part of the call.
@@ -239,9 +322,7 @@ class PlanMaker {
       if (!value.Describes(tensor)) return false;
       ++uses;
     }
-    return uses == std::ranges::count_if(graph_.steps[node].operands, [&](ir::Position operand) {
-             return ValueAt(operand).memory == value.memory;
-           });
+    return uses == NumUses(value.memory, node);
   }
 
   void Replace(uint32_t memory, uint32_t by) {
@@ -256,7 +337,8 @@ class PlanMaker {
     for (const c10::IValue& argument : part.arguments) {
       if (!argument.isTensor() || !argument.toTensor().defined()) continue;
       const auto found = memory_of_.find(argument.toTensor().storage().unsafeGetStorageImpl());
-      if (found != memory_of_.end()) access.reads.push_back(found->second);
+      if (found == memory_of_.end()) continue;
+      ForEachIn(found->second, [&](uint32_t memory) { access.reads.push_back(memory); });
     }
     access.writes.push_back(steps_[node].results[part.output].memory);
     return access;
@@ -281,19 +363,20 @@ class PlanMaker {
   }
 
   void AddRoots() {
-    std::vector<size_t> count(memories_.size());
     for (const ir::Position position : graph_.roots) {
       const Trace::Value& value = ValueAt(position);
       plan_->roots_.push_back({value, tensors_[position.step][position.output], false, {}});
-      ++count[value.memory];
     }
+    std::vector<bool> is_taken(memories_.size());
     for (const uint32_t leaf : leaves_) plan_->overwritten_.push_back(is_overwritten_[leaf]);
     for (Plan::Root& root : plan_->roots_) {
       const uint32_t memory = root.value.memory;
-      const bool fills = count[memory] == 1 && IsDense(root.tensor, memories_[memory]);
+      const bool fills = !is_taken[memory] && IsDense(root.tensor, memories_[memory]);
+      is_taken[memory] = is_taken[memory] || fills;
       if (is_overwritten_[memory] && fills)
         root.leaf = std::ranges::find(leaves_, memory) - leaves_.begin();
-      root.owns_memory = memories_[memory].kind != Kind::kLeaf && fills;
+      const Kind kind = memories_[memory].kind;
+      root.owns_memory = kind != Kind::kLeaf && kind != Kind::kView && fills;
       if (root.owns_memory && memories_[memory].kind == Kind::kArena) {
         memories_[memory].kind = Kind::kRoot;
       }
@@ -321,9 +404,9 @@ class PlanMaker {
     }
     std::vector<uint32_t> root_of(memories_.size());
     for (uint32_t i = 0; i < plan_->roots_.size(); ++i) {
-      const uint32_t memory = plan_->roots_[i].value.memory;
-      root_of[memory] = i;
-      last_step[memory] = steps.size();
+      const Plan::Root& root = plan_->roots_[i];
+      if (root.owns_memory) root_of[root.value.memory] = i;
+      last_step[root.value.memory] = steps.size();
     }
     std::vector<std::vector<uint32_t>> ends(steps.size() + 1);
     for (uint32_t i = 0; i < memories_.size(); ++i) ends[last_step[i]].push_back(i);
@@ -332,8 +415,10 @@ class PlanMaker {
     Plan::Step* first_write = nullptr;  // To a leaf. What may fail comes before.
     for (size_t i = 0; i < steps.size(); ++i) {
       const std::vector<uint32_t>& writes = accesses_[i].writes;
-      const bool writes_to_leaf = std::ranges::any_of(
-          writes, [&](uint32_t memory) -> bool { return is_overwritten_[memory]; });
+      const bool writes_to_leaf =
+          !accesses_[i].is_repeatable && std::ranges::any_of(writes, [&](uint32_t memory) -> bool {
+            return is_overwritten_[memory];
+          });
       if (writes_to_leaf && first_write == nullptr) first_write = &steps[i];
       for (const uint32_t written : writes) {
         if (is_placed[written]) continue;
@@ -368,6 +453,7 @@ class PlanMaker {
   std::vector<std::vector<at::Tensor>> tensors_;
   std::vector<uint32_t> leaves_;  // Their memories.
   // Of each memory:
+  std::vector<uint32_t> base_of_;  // That of a view which moves.
   std::vector<size_t> last_use_;
   std::vector<uint32_t> place_of_;  // The memory in which its values are instead.
   std::vector<bool> is_donated_;

@@ -3,8 +3,9 @@
 //   auto plan = MakePlan(graph, trace, /*keeps=*/[](const ir::Signature&) { return true; });
 //
 // A result of an operation on elements is where a dead operand was. So the parameters that an
-// optimizer updates are updated in place: they are donated leaves (ir/donation.h). These are only
-// written to where nothing can fail any more, because after a failure the graph runs once more.
+// optimizer updates are updated in place: they are donated leaves (ir/donation.h). So is a buffer
+// of which a row is stored. Leaves are only written to where nothing can fail any more, because
+// after a failure the graph runs once more, or where it then writes the same again.
 
 #ifndef TORCH_XLA_LITE_CSRC_INTERPRETER_PLAN_MAKER_H_
 #define TORCH_XLA_LITE_CSRC_INTERPRETER_PLAN_MAKER_H_

@@ -19,7 +19,8 @@ namespace torch_xla_lite::interpreter {
 struct Access {
   std::vector<uint32_t> reads;
   std::vector<uint32_t> writes;
-  bool is_movable = false;  // Whether it may change places with other such steps.
+  bool is_movable = false;     // Whether it may change places with other such steps.
+  bool is_repeatable = false;  // Whether it writes what it writes again if the graph does.
 };
 
 std::vector<uint32_t> Schedule(std::span<const Access> steps);

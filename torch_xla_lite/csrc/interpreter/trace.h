@@ -39,7 +39,7 @@ class Trace {
     int64_t offset = 0;  // In elements.
 
     // Whether a tensor is such a value of some memory.
-    bool Describes(const at::Tensor& tensor) const;
+    bool Describes(const at::Tensor& tensor, bool anywhere = false) const;
   };
   struct Step {
     std::vector<Value> results;
@@ -49,7 +49,8 @@ class Trace {
   void AddLeaf(const at::Tensor& leaf);
   void BeginCall(std::span<const ir::Position> positions, std::span<const at::Tensor> operands,
                  bool overwrites);
-  void EndCall(std::span<const at::Tensor> results);
+  // moves: the results are views whose places vary; each counts as a memory of its own.
+  void EndCall(std::span<const at::Tensor> results, bool moves = false);
 
   // Whether all values are plain: elements in memory, without a change that is left to the reader.
   bool is_plain() const { return is_plain_; }
@@ -59,13 +60,21 @@ class Trace {
   const std::vector<size_t>& memories() const { return memories_; }
 
  private:
-  void Add(const at::Tensor& tensor);
+  // What a tensor is in: some memory, which begins at a byte of the storage.
+  struct Known {
+    c10::Storage storage;
+    uint32_t memory;
+    int64_t start;
+  };
+
+  void Add(const at::Tensor& tensor, bool moves);
 
   std::vector<Step> steps_;
   std::vector<size_t> memories_;
+  std::vector<int64_t> starts_;  // Of each.
   bool is_plain_ = true;
   // Those of the current call. They are held, so that no new memory has the same address.
-  std::vector<std::pair<c10::Storage, uint32_t>> known_;
+  std::vector<Known> known_;
 };
 
 }  // namespace torch_xla_lite::interpreter

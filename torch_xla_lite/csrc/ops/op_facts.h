@@ -44,6 +44,7 @@ struct OpFacts {
   bool any_strides = false;
   bool channels_last = false;
   bool dense_operand = false;
+  bool rewrites = false;
   bool by_value = true;
   bool writes_statistics = false;
   std::string_view kernel_needs = {};

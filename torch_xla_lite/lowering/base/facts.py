@@ -71,6 +71,8 @@ class Facts:
       channels_last: the kernel is as fast on tensors whose channels are the last dimension in
         memory, and its results are of this kind, too.
       dense_operand: the result depends on the strides of the first operand, or on its conjugation.
+      rewrites: it only puts values into places of its first operand, so that on its own result it
+        gives that result again, unless it has to accumulate.
       by_value: the result depends on nothing but values. If not, the op is compiled.
       writes_statistics: the kernel writes to running_mean and running_var, which its schema does
         not mark as written.
@@ -107,6 +109,7 @@ class Facts:
     any_strides: bool = False
     channels_last: bool = False
     dense_operand: bool = False
+    rewrites: bool = False
     by_value: bool = True
     writes_statistics: bool = False
     kernel_needs: str = ""
