@@ -298,6 +298,7 @@ PYTHON_DEPS = {
         "recompile_test": ["//torch_xla_lite:__init__", "//torch_xla_lite/compiler:compilation_cache"],
         "recurrent_layers_test": [":tiers", "//bazel:pytest_plugin", "//torch_xla_lite:__init__",
             "//torch_xla_lite/debug:__init__"],
+        "refusals": ["//torch_xla_lite:__init__"],
         "refused_calls_test": [":refusals"],
         "refused_dtypes_test": [":database", ":tiers", "//torch_xla_lite:__init__", "//torch_xla_lite/debug:__init__"],
         "safetensors_test": ["//test/models:libraries", "//torch_xla_lite:__init__"],

@@ -11,6 +11,8 @@ import pytest
 import torch
 from torch.utils._pytree import tree_map_only
 
+import torch_xla_lite  # noqa: F401
+
 
 def check(call: Callable[..., Any], *operands: Any, when_read: bool = False) -> None:
     """Compares type and first line of an error, if need be when the result is read."""
