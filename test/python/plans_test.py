@@ -174,6 +174,11 @@ PLACES: dict[str, Callable[[torch.Tensor, int], Any]] = {
     "a result and a row of it": lambda x, i: [(y := x * 2) + y[i]],
     "a view that is written to": lambda x, i: [(y := x.exp())[i].mul_(2), y, y[i + 1].add_(y[i])],
     "a view of what is written to": lambda x, i: [(y := x + 1)[i], y.mul_(2), y[i : i + 1]],
+    "rows by other rows": lambda x, i: [
+        (y := (x * 4).long().abs() % 4)[i].view(-1, 1).expand(-1, 2) + 1,
+        x.gather(1, y[i].expand(6, 4)),
+    ],
+    "conjugates": lambda x, i: [torch.complex(x, x + 1).conj()[i].imag + 1],
     "a row that stays": lambda x, i: [(y := x.clone())[i], y[i].clone(), y.zero_(), y[i + 1]],
 }
 
@@ -184,7 +189,7 @@ def test_places_may_vary(name: str):
     for i in (0, 1, 2, 0, 1, 2, 2, 0):
         found, wanted = (PLACES[name](y, i) for y in (x.jax(), x))
         torch.testing.assert_close([y.cpu() for y in found], [*wanted], rtol=1e-6, atol=1e-6)
-    assert planned() >= 2
+    assert planned() >= 2 or name == "conjugates"  # These have no plans.
 
 
 def test_a_leaf_is_overwritten_only_if_what_follows_runs_again():

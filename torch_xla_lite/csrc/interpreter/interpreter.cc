@@ -1,6 +1,8 @@
 #include "torch_xla_lite/csrc/interpreter/interpreter.h"
 
 #include <ATen/EmptyTensor.h>
+#include <c10/core/Storage.h>
+#include <c10/core/TensorImpl.h>
 #include <c10/util/Exception.h>
 #include <c10/util/ScopeExit.h>
 
@@ -32,6 +34,27 @@ at::Tensor Zeros(c10::IntArrayRef sizes, c10::ScalarType dtype) {
   return zeros;
 }
 
+void DropView(void* view) { delete static_cast<at::Tensor*>(view); }
+
+// A view as a tensor whose storage begins where the view does.
+at::Tensor Apart(const at::Tensor& view) {
+  if (view.is_conj() || view.is_neg() || view._is_zerotensor()) return view;
+  const size_t bytes =
+      at::detail::computeStorageNbytes(view.sizes(), view.strides(), view.element_size());
+  c10::DataPtr data(view.mutable_data_ptr(), new at::Tensor(view), &DropView, view.device());
+  c10::Storage storage(c10::make_intrusive<c10::StorageImpl>(
+      c10::StorageImpl::use_byte_size_t(), bytes, std::move(data),
+      /*allocator=*/nullptr, /*resizable=*/false));
+  at::Tensor apart(at::detail::make_tensor_base<c10::TensorImpl>(
+      std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU), view.dtype()));
+  apart.unsafeGetTensorImpl()->set_sizes_and_strides(view.sizes(), view.strides());
+  return apart;
+}
+
+bool IsApart(const at::Tensor& tensor) {
+  return tensor.storage().data_ptr().get_deleter() == &DropView;
+}
+
 // The memory of the result holds its values, in row-major order: torch may leave a conjugation or a
 // change of sign to the reader, and has zeros without memory.
 at::Tensor Dense(const at::Tensor& tensor) {
@@ -44,7 +67,8 @@ at::Tensor Dense(const at::Tensor& tensor) {
 at::Tensor Owned(at::Tensor tensor) {
   const aten::KernelKeysGuard keys;
   tensor = Dense(tensor);
-  const bool is_shared = tensor.use_count() > 1 || tensor.storage().use_count() > 1;
+  const bool is_shared =
+      tensor.use_count() > 1 || tensor.storage().use_count() > 1 || IsApart(tensor);
   return is_shared || tensor.storage_offset() != 0 ? tensor.clone(at::MemoryFormat::Contiguous)
                                                    : tensor;
 }
@@ -152,6 +176,7 @@ std::vector<at::Tensor> Interpreter::Run(const ir::Graph& graph, std::vector<at:
   // Whether nothing else needs the memory of the call's first operand. Leaves have other owners.
   const auto may_overwrite = [&](const at::Tensor& first, uint32_t i) {
     if (first.use_count() > 1 || !first.has_storage() || first._is_zerotensor()) return false;
+    if (IsApart(first)) return false;
     size_t owners = 1;
     // So few that the cost of a chain of writes stays linear: the longest are copied.
     constexpr uint32_t kMostWrites = 64;
@@ -181,7 +206,10 @@ std::vector<at::Tensor> Interpreter::Run(const ir::Graph& graph, std::vector<at:
     const bool overwrites = !operands.empty() && may_overwrite(operands[0], i);
     if (trace != nullptr) trace->BeginCall(step.operands, operands, overwrites);
     results[i] = RunCall(*graph.nodes[i], std::move(operands), overwrites);
-    if (trace != nullptr) trace->EndCall(results[i], Moves(step));
+    if (trace != nullptr && Moves(step)) {
+      for (at::Tensor& view : results[i]) view = Apart(view);
+    }
+    if (trace != nullptr) trace->EndCall(results[i]);
     lifetimes.ForEachFreedAfter(i, [&](ir::Position done) {
       if (done.step == i) results[i][done.output].reset();
     });

@@ -1,7 +1,5 @@
 #include "torch_xla_lite/csrc/interpreter/trace.h"
 
-#include <ATen/EmptyTensor.h>
-
 #include <algorithm>
 
 namespace torch_xla_lite::interpreter {
@@ -30,42 +28,37 @@ void Trace::BeginCall(std::span<const ir::Position> positions, std::span<const a
                       bool overwrites) {
   for (size_t i = 0; i < operands.size(); ++i) {
     if (!operands[i].defined() || !operands[i].has_storage()) continue;
-    const uint32_t memory = steps_[positions[i].step].results[positions[i].output].memory;
-    if (memory != kUndefined) known_.push_back({operands[i].storage(), memory, starts_[memory]});
+    known_.emplace_back(operands[i].storage(),
+                        steps_[positions[i].step].results[positions[i].output].memory);
   }
   steps_.push_back({{}, overwrites});
 }
 
-void Trace::EndCall(std::span<const at::Tensor> results, bool moves) {
-  for (const at::Tensor& result : results) Add(result, moves);
+void Trace::EndCall(std::span<const at::Tensor> results) {
+  for (const at::Tensor& result : results) Add(result);
   known_.clear();
 }
 
-void Trace::Add(const at::Tensor& tensor, bool moves) {
+void Trace::Add(const at::Tensor& tensor) {
   std::vector<Value>& results = steps_.back().results;
   results.emplace_back();
   if (!tensor.defined()) return;
   is_plain_ = is_plain_ && IsPlain(tensor);
   if (!is_plain_) return;
-  const auto size = static_cast<int64_t>(tensor.element_size());
-  auto known = std::ranges::find_if(
-      known_, [&](const Known& other) { return other.storage.is_alias_of(tensor.storage()); });
-  if (moves || known == known_.end()) {
-    const int64_t start = moves ? tensor.storage_offset() * size : 0;
-    const size_t bytes = moves ? at::detail::computeStorageNbytes(tensor.sizes(), tensor.strides(),
-                                                                  tensor.element_size())
-                               : tensor.storage().nbytes();
-    known_.push_back({tensor.storage(), static_cast<uint32_t>(memories_.size()), start});
-    known = known_.end() - 1;
-    memories_.push_back(bytes);
-    starts_.push_back(start);
-  }
+  const auto same = std::ranges::find_if(
+      known_, [&](const auto& known) { return known.first.is_alias_of(tensor.storage()); });
   Value& value = results.back();
-  value.memory = known->memory;
+  if (same != known_.end()) {
+    value.memory = same->second;
+  } else {
+    value.memory = static_cast<uint32_t>(memories_.size());
+    memories_.push_back(tensor.storage().nbytes());
+    known_.emplace_back(tensor.storage(), value.memory);
+  }
   value.dtype = tensor.scalar_type();
   value.sizes = c10::DimVector(tensor.sizes());
   value.strides = c10::DimVector(tensor.strides());
-  value.offset = tensor.storage_offset() - known->start / size;
+  value.offset = tensor.storage_offset();
 }
 
 }  // namespace torch_xla_lite::interpreter

@@ -38,7 +38,7 @@ class Trace {
     c10::DimVector strides;
     int64_t offset = 0;  // In elements.
 
-    // Whether a tensor is such a value of some memory.
+    // Whether a tensor is such a value of some memory; with `anywhere` at any place in it.
     bool Describes(const at::Tensor& tensor, bool anywhere = false) const;
   };
   struct Step {
@@ -49,8 +49,7 @@ class Trace {
   void AddLeaf(const at::Tensor& leaf);
   void BeginCall(std::span<const ir::Position> positions, std::span<const at::Tensor> operands,
                  bool overwrites);
-  // moves: the results are views whose places vary; each counts as a memory of its own.
-  void EndCall(std::span<const at::Tensor> results, bool moves = false);
+  void EndCall(std::span<const at::Tensor> results);
 
   // Whether all values are plain: elements in memory, without a change that is left to the reader.
   bool is_plain() const { return is_plain_; }
@@ -60,21 +59,13 @@ class Trace {
   const std::vector<size_t>& memories() const { return memories_; }
 
  private:
-  // What a tensor is in: some memory, which begins at a byte of the storage.
-  struct Known {
-    c10::Storage storage;
-    uint32_t memory;
-    int64_t start;
-  };
-
-  void Add(const at::Tensor& tensor, bool moves);
+  void Add(const at::Tensor& tensor);
 
   std::vector<Step> steps_;
   std::vector<size_t> memories_;
-  std::vector<int64_t> starts_;  // Of each.
   bool is_plain_ = true;
   // Those of the current call. They are held, so that no new memory has the same address.
-  std::vector<Known> known_;
+  std::vector<std::pair<c10::Storage, uint32_t>> known_;
 };
 
 }  // namespace torch_xla_lite::interpreter
