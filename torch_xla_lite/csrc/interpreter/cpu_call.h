@@ -57,7 +57,9 @@ class CpuCall final : public ir::Signature::Derived {
   bool is_view() const;
 
   // Whether Run(), with `may_overwrite` again on its own result, gives that result.
-  bool rewrites() const { return signature_.written || (in_place_ && rewrites_); }
+  bool rewrites() const {
+    return signature_.written || (in_place_ && rewrites_ && width_ == Width::kOwn);
+  }
 
   // The calls of kept kernels that do the same for tensors that stay where they are and as they
   // are; empty if Run() does more than that.
