@@ -171,6 +171,12 @@ PLACES: dict[str, Callable[[torch.Tensor, int], Any]] = {
     "views of views": lambda x, i: [x[i][1:].neg(), x[i : i + 3][1].view(2, 2).sum(1), x.t()[i][i]],
     "views of results": lambda x, i: [(y := x.cumsum(0))[i], y[i + 1 : i + 2] * 2, (x * 2)[i] + 1],
     "a result that only a row needs": lambda x, i: [(x * 2)[i] * (x.exp() + x[:1].neg()).relu()],
+    "rows of results that leave": lambda x, i: [
+        x.cumsum(0)[i],
+        (x * 2)[i],
+        (x.exp() + x[:1].neg()).relu(),
+        x.exp().cumsum(0).cumsum(1) * 2,
+    ],
     "a result and a row of it": lambda x, i: [(y := x * 2) + y[i]],
     "a view that is written to": lambda x, i: [(y := x.exp())[i].mul_(2), y, y[i + 1].add_(y[i])],
     "a view of what is written to": lambda x, i: [(y := x + 1)[i], y.mul_(2), y[i : i + 1]],

@@ -406,7 +406,7 @@ class PlanMaker {
     for (uint32_t i = 0; i < plan_->roots_.size(); ++i) {
       const Plan::Root& root = plan_->roots_[i];
       if (root.owns_memory) root_of[root.value.memory] = i;
-      last_step[root.value.memory] = steps.size();
+      ForEachIn(root.value.memory, [&](uint32_t memory) { last_step[memory] = steps.size(); });
     }
     std::vector<std::vector<uint32_t>> ends(steps.size() + 1);
     for (uint32_t i = 0; i < memories_.size(); ++i) ends[last_step[i]].push_back(i);
