@@ -53,7 +53,7 @@ CC_DEPS = {
         "completion": (["completion.cc", "completion.h"], ["//torch_xla_lite/csrc/ops:named", "@torch//:core"]),
         "cpu_call": (["cpu_call.cc", "cpu_call.h"], [":completion", ":draw", ":kept_call", ":numbers", ":opmath",
             ":recurrence", ":recurrent_cell", ":wider_dtypes", "//torch_xla_lite/csrc/aten:aten_call",
-            "//torch_xla_lite/csrc/aten:kernel_keys", "//torch_xla_lite/csrc/ir:shape",
+            "//torch_xla_lite/csrc/aten:kernel_keys", "//torch_xla_lite/csrc/ir:key", "//torch_xla_lite/csrc/ir:shape",
             "//torch_xla_lite/csrc/ir:signature", "//torch_xla_lite/csrc/ops:call",
             "//torch_xla_lite/csrc/ops:map_tensors", "//torch_xla_lite/csrc/ops:named",
             "//torch_xla_lite/csrc/ops:op_facts", "//torch_xla_lite/csrc/ops:op_info",

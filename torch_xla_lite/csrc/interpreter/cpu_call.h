@@ -23,6 +23,7 @@
 #include "torch_xla_lite/csrc/interpreter/draw.h"
 #include "torch_xla_lite/csrc/interpreter/kept_call.h"
 #include "torch_xla_lite/csrc/interpreter/wider_dtypes.h"
+#include "torch_xla_lite/csrc/ir/key.h"
 #include "torch_xla_lite/csrc/ir/signature.h"
 #include "torch_xla_lite/csrc/ops/op_info.h"
 
@@ -55,6 +56,11 @@ class CpuCall final : public ir::Signature::Derived {
 
   // Whether its results are views of an operand, and it writes to none.
   bool is_view() const;
+
+  // Whether the results of a step are views at places that vary.
+  static bool Moves(const ir::Step& step) {
+    return step.num_scalars > 0 && Of(*step.signature).is_view();
+  }
 
   // Whether Run(), with `may_overwrite` again on its own result, gives that result.
   bool rewrites() const {

@@ -135,11 +135,6 @@ class Lifetimes {
   std::vector<ir::Position> freed_, next_freed_;
 };
 
-// Whether the results are views at places that vary.
-bool Moves(const ir::Step& step) {
-  return step.num_scalars > 0 && CpuCall::Of(*step.signature).is_view();
-}
-
 // The op, and the dtypes of its operands and results.
 std::string DtypesOf(const ir::Signature& signature, std::span<const at::Tensor> operands) {
   std::string key = signature.op + (signature.written ? '=' : ' ');
@@ -206,10 +201,10 @@ std::vector<at::Tensor> Interpreter::Run(const ir::Graph& graph, std::vector<at:
     const bool overwrites = !operands.empty() && may_overwrite(operands[0], i);
     if (trace != nullptr) trace->BeginCall(step.operands, operands, overwrites);
     results[i] = RunCall(*graph.nodes[i], std::move(operands), overwrites);
-    if (trace != nullptr && Moves(step)) {
-      for (at::Tensor& view : results[i]) view = Apart(view);
+    if (trace != nullptr) {
+      if (CpuCall::Moves(step)) std::ranges::transform(results[i], results[i].begin(), Apart);
+      trace->EndCall(results[i]);
     }
-    if (trace != nullptr) trace->EndCall(results[i]);
     lifetimes.ForEachFreedAfter(i, [&](ir::Position done) {
       if (done.step == i) results[i][done.output].reset();
     });

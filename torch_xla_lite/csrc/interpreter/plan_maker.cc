@@ -103,12 +103,7 @@ class PlanMaker {
     }
   }
 
-  // Whether the results of a call are views at places that vary.
-  bool Moves(uint32_t node) const {
-    const ir::Step& step = graph_.steps[node];
-    return step.kind == ir::StepKind::kCall && step.num_scalars > 0 &&
-           CpuCall::Of(*step.signature).is_view();
-  }
+  bool Moves(uint32_t node) const { return CpuCall::Moves(graph_.steps[node]); }
 
   // Calls `use` with a memory and those in which it is.
   template <typename Use>
