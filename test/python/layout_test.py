@@ -73,6 +73,11 @@ def test_new_tensors_have_the_strides_asked_for():
     assert torch.rand_like(empty).stride() == empty.stride()
 
 
+def test_a_view_without_elements_lies_as_on_the_cpu():
+    empty, expected = (torch.ones(6, 5, device=device)[:, 2:2] for device in ("jax", "cpu"))
+    assert (empty.stride(), empty[1].storage_offset()) == ((5, 1), expected[1].storage_offset())
+
+
 def test_writes_reach_a_tensor_in_another_layout(images):
     tensor, expected = images.to("jax", memory_format=LAST), images.to(memory_format=LAST)
     for x in (tensor, expected):

@@ -96,7 +96,7 @@ VIEWS: dict[str, Callable[[Tensor, int, int], Any]] = {
     "unbind": lambda x, a, b: x.unbind(dim_of(x, a))[-1],
     "detach": lambda x, a, b: x.detach(),
     "bits": lambda x, a, b: x.view(torch.int32),
-    "as_strided": lambda x, a, b: x.as_strided((a, b), (1, 1)),
+    "as_strided": lambda x, a, b: x.as_strided((a, b), (1, a)),
     "movedim": lambda x, a, b: x.movedim(dim_of(x, a), 0),
 }
 RESULTS: dict[str, Callable[[Tensor, int, int], Any]] = {

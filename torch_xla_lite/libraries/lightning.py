@@ -116,7 +116,7 @@ def _whole(state: dict[str, Any]) -> dict[str, Any]:
 
     def gather(value: Any) -> Any:
         is_on_jax = isinstance(value, torch.Tensor) and value.device.type == NAME
-        return sharding.full(value.detach()).cpu() if is_on_jax else value
+        return sharding.replicate(value.detach()).cpu() if is_on_jax else value
 
     return pytree.tree_map(gather, state)
 

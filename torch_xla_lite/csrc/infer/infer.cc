@@ -221,7 +221,9 @@ class Outputs {
       const at::Tensor& tensor = result.toTensor();
       signature_.AddOutput(tensor::ShapeOf(tensor.scalar_type(), tensor.sizes(), signature_.op));
       if (info_.IsView()) {
-        if (!tensor.is_contiguous()) layout.strides = tensor.strides().vec();
+        // A view without elements is contiguous however it lies; views of it begin by its strides.
+        const bool is_row_major = tensor.is_contiguous() && tensor.numel() > 0;
+        if (!is_row_major) layout.strides = tensor.strides().vec();
         layout.offset = tensor.storage_offset() - call_.runtime_offset;
       }
     }
