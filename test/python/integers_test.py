@@ -19,20 +19,13 @@ integers = pytest.mark.parametrize("dtype", INTEGERS, ids=str)
 @integers
 def test_powers_wrap_around(dtype):
     bases = torch.tensor([0, 1, 2, 3, 31, 127, -1, -2, -31]).to(dtype)
-    exponents = torch.arange(100).to(dtype)
+    exponents = torch.tensor([*range(100), torch.iinfo(dtype).max], dtype=dtype)
     wanted = bases[:, None] ** exponents
     got = bases.jax()[:, None] ** exponents.jax()
     assert torch.equal(got.cpu(), wanted)
     for number in (3, 16, 31, 63, 64, 100):
         assert torch.equal((bases.jax() ** number).cpu(), bases**number)
     assert torch.equal((31 ** exponents.jax()).cpu(), 31**exponents)
-
-
-@integers
-def test_the_largest_exponent_wraps_around(dtype):
-    base = torch.tensor([3, 5, -1]).to(dtype)
-    exponent = torch.full((3,), torch.iinfo(dtype).max, dtype=dtype)
-    assert torch.equal((base.jax() ** exponent.jax()).cpu(), base**exponent)
 
 
 def test_negative_exponents_in_a_tensor():
@@ -279,6 +272,7 @@ def test_bools_are_added_and_multiplied_in_the_graph(op):
         lambda x, i: x.cumsum(0, dtype=torch.bool),
         lambda x, i: x**x,
         lambda x, i: True**x,
+        lambda x, i: 7 % x,
         lambda x, i: x[0].scatter_reduce(0, i, x[1], "mean"),
         lambda x, i: x.addr(x[0], x[1], beta=0.5),
     ],
@@ -292,10 +286,6 @@ def test_the_gradient_of_dropout_of_integers_is_not_cut():
     refusals.check(torch.ops.aten.native_dropout_backward, grad, mask, 2.5)
 
 
-def complex_numbers(x: torch.Tensor) -> torch.Tensor:
-    return x * 1j
-
-
 REFUSED = {
     "subtract the number True": lambda x: x - True,
     "subtract from True": lambda x: True - x,
@@ -307,10 +297,10 @@ REFUSED = {
     "foreach_add with alpha=True": lambda x: torch._foreach_add([x], [x], alpha=True),
     "clamp by a complex number": lambda x: x.clamp(1j, 1j),
     "clamp_min by a complex number": lambda x: x.clamp_min(1j),
-    "clamp_max of complex numbers": lambda x: complex_numbers(x).clamp_max(1),
+    "clamp_max of complex numbers": lambda x: (x * 1j).clamp_max(1),
     "arange of complex numbers": lambda x: torch.arange(3, device=x.device, dtype=torch.cfloat),
     "xlogy with a complex number": lambda x: torch.xlogy(x, 1j),
-    "xlogy of complex numbers": lambda x: torch.xlogy(2, complex_numbers(x)),
+    "xlogy of complex numbers": lambda x: torch.xlogy(2, x * 1j),
     "index_fill with a complex number": lambda x: x.index_fill(0, x.long(), 1j),
     "leaky_relu of integers": lambda x: torch.nn.functional.leaky_relu(x.int(), 2),
     "foreach_addcmul of complex numbers": lambda x: torch._foreach_addcmul([x], [x], [x], [1j]),
@@ -329,11 +319,6 @@ def test_what_is_refused_for_the_dtype_of_another_operand_or_of_a_number(name, d
 def test_alpha_of_bools_is_a_bool(alpha):
     bools = torch.tensor([True, False, False]), torch.tensor([False, True, False])
     refusals.check(lambda a, b: torch.add(a, b, alpha=alpha), *bools)
-
-
-def test_remainder_by_a_bool_that_is_false_raises():
-    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
-        (7 % torch.tensor([True, False], device="jax")).cpu()
 
 
 IN_PLACE = {

@@ -184,6 +184,15 @@ PLACES: dict[str, Callable[[torch.Tensor, int], Any]] = {
         (y := (x * 4).long().abs() % 4)[i].view(-1, 1).expand(-1, 2) + 1,
         x.gather(1, y[i].expand(6, 4)),
     ],
+    "a view without elements that is written to": lambda x, i: [
+        (y := x.clone())[i + 1 : i + 3].unfold(0, 0, 1)[i:].view(-1).add_(1),
+        y,
+    ],
+    "views of a view that are written to": lambda x, i: [
+        (y := x.clone())[i : i + 3][1:][i % 2 : i % 2 + 1].add_(1),
+        y[i : i + 3][1:].t()[i].mul_(2),
+        y,
+    ],
     "conjugates": lambda x, i: [torch.complex(x, x + 1).conj()[i].imag + 1],
     "a row that stays": lambda x, i: [(y := x.clone())[i], y[i].clone(), y.zero_(), y[i + 1]],
 }

@@ -74,6 +74,12 @@ def set_part(x: Tensor, y: Tensor, a: int) -> None:
     with_new_memory(x, y, lambda x: x.set_(y.untyped_storage(), a % 3, (a,), (1,)))
 
 
+def strided(x: Tensor, a: int, b: int) -> Tensor:
+    if not x.numel():
+        raise ValueError("where it begins follows from strides of dimensions of one element")
+    return x.as_strided((a, b), (1, a))
+
+
 # Of one tensor and two numbers.
 VIEWS: dict[str, Callable[[Tensor, int, int], Any]] = {
     "select": lambda x, a, b: x.select(dim_of(x, a), index_of(x, dim_of(x, a), b)),
@@ -96,7 +102,7 @@ VIEWS: dict[str, Callable[[Tensor, int, int], Any]] = {
     "unbind": lambda x, a, b: x.unbind(dim_of(x, a))[-1],
     "detach": lambda x, a, b: x.detach(),
     "bits": lambda x, a, b: x.view(torch.int32),
-    "as_strided": lambda x, a, b: x.as_strided((a, b), (1, a)),
+    "as_strided": strided,
     "movedim": lambda x, a, b: x.movedim(dim_of(x, a), 0),
 }
 RESULTS: dict[str, Callable[[Tensor, int, int], Any]] = {

@@ -83,13 +83,19 @@ std::vector<at::Tensor> Plan::Run(const ir::Graph& graph, std::span<const Leaf> 
   return placed;
 }
 
+// Whether a result is a view at another place of its base, and not one that was written to.
+bool Plan::Moves(const Trace::Value& value, const at::Tensor& result) const {
+  if (value.memory == Trace::kUndefined || !result.defined()) return false;
+  const Memory& memory = memories_[value.memory];
+  return memory.kind == Kind::kView && !result.storage().is_alias_of(memory.storage());
+}
+
 void Plan::Call(const Step& step, const ir::Node& node, RunCall call) {
   const std::vector<at::Tensor> results = call(node, step.operands, step.overwrites);
   bool is_same = results.size() == step.results.size();
   for (size_t i = 0; is_same && i < results.size(); ++i) {
     const Trace::Value& value = step.results[i];
-    const bool moves =
-        value.memory != Trace::kUndefined && memories_[value.memory].kind == Kind::kView;
+    const bool moves = Moves(value, results[i]);
     is_same = value.Describes(results[i], /*anywhere=*/moves);
     if (!is_same || value.memory == Trace::kUndefined) continue;
     Memory& memory = memories_[value.memory];

@@ -84,6 +84,7 @@ class Plan {
   Plan() = default;
   void SetArena(size_t bytes);
   void Call(const Step& step, const ir::Node& node, RunCall call);
+  bool Moves(const Trace::Value& value, const at::Tensor& result) const;
   at::Tensor Result(const Root& root);
 
   std::vector<Memory> memories_;
