@@ -39,10 +39,11 @@ def test_statistics_have_the_names_of_torch():
     assert torch.accelerator.memory_stats()["allocation.all.allocated"] == 0
 
 
-def test_free_and_total_memory():
+def test_properties_such_as_free_and_total_memory():
     free, total = torch.jax.mem_get_info()
     assert 0 < free <= total
     assert torch.accelerator.get_memory_info()[1] == total
+    assert torch.float32 in torch.accelerator.get_device_capability()["supported_dtypes"]
 
 
 @pytest.mark.parametrize("name", sorted(torch.accelerator.__all__))
@@ -73,17 +74,19 @@ def test_an_event_measures_the_time_until_the_work_is_done():
     assert kept[0, 0].item() == 300
 
 
-@pytest.mark.parametrize("make", [torch.jax.Event, lambda: torch.Event("jax")])
-def test_an_event_is_complete_after_its_work_has_run(make):
-    event = make()
-    assert event.query()
+@pytest.mark.parametrize(
+    "make", [torch.jax.Event, lambda: torch.Event("jax"), torch.jax.current_stream]
+)
+def test_an_event_or_a_stream_is_idle_after_its_work_has_run(make):
+    waited = make()
+    assert waited.query()
     kept = torch.ones(2, device="jax") + 1
-    event.record()
+    if isinstance(waited, torch.Event):
+        waited.record()
     debug.reset_metrics()
-    assert event.query()
+    assert waited.query()
     assert debug.metrics()["executions"] == 1
-    event.wait()
-    event.synchronize()
+    waited.synchronize()
     assert kept.tolist() == [2, 2]
 
 
@@ -106,20 +109,7 @@ def test_there_is_one_stream():
     torch.ones(1, device="jax").record_stream(stream)
     stream.wait_stream(stream)
     stream.wait_event(stream.record_event())
-
-
-def test_a_stream_is_idle_after_its_work_has_run():
-    stream = torch.jax.current_stream()
-    kept = torch.ones(2, device="jax") + 1
-    debug.reset_metrics()
-    assert stream.query()
-    assert debug.metrics()["executions"] == 1
-    stream.synchronize()
-    assert kept.tolist() == [2, 2]
-
-
-def test_properties():
-    assert torch.float32 in torch.accelerator.get_device_capability()["supported_dtypes"]
+    stream.record_event().wait()
 
 
 # --- mixed precision ------------------------------------------------------------------------------

@@ -225,9 +225,12 @@ class Program:
         kept, used = _places(jaxpr, len(self.results))
         structs = list(map(_struct, jaxpr.out_avals))[len(self.results) :]
         function = _function(jaxpr)
-        program = self._trace(
-            lambda *operands: [function(*operands)[i] for i in kept], self.operands, "linearization"
-        )
+
+        def with_residuals(*operands: jax.Array) -> list[jax.Array]:
+            results = function(*operands)
+            return [results[i] for i in kept]
+
+        program = self._trace(with_residuals, self.operands, "linearization")
         return Linearized(program, tuple(used), tuple(structs), tree[0], tuple(impls))
 
 
