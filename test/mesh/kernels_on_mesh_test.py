@@ -198,19 +198,3 @@ def test_an_op_that_must_gather_is_counted():
         assert (_ranks(x) + 1).tolist() == list(range(16, 0, -1))
     assert debug.metrics()["gathered"] == {"mesh_test::ranks": 2}
     assert "all-gather" in _kinds()
-
-
-def test_a_write_to_what_is_divided_along_a_part_of_an_axis():
-    x, y = torch.arange(8.0), torch.arange(8.0).to("jax")
-    for tensor in (x, y):
-        pairs = tensor.view(4, 2) * 1
-        pairs[:, 1:] = pairs[:, :-1] * 2
-        tensor.copy_(pairs.view(8))
-    assert y.tolist() == x.tolist()
-
-
-def test_a_write_that_reads_what_it_overwrites():
-    x, y = torch.arange(16.0), torch.arange(16.0).to("jax")
-    for tensor in (x, y):
-        tensor[1:] = tensor[:-1].clone()
-    assert y.tolist() == x.tolist()

@@ -17,6 +17,7 @@ from test.mesh.transformer import RULES, VOCABULARY, LanguageModel
 from torch_xla_lite import _XLAC, debug
 from torch_xla_lite.compiler import new_graphs
 from torch_xla_lite.mesh.base import communication
+from torch_xla_lite.stacked_layers import StackedLayers
 
 import jax  # isort: skip
 
@@ -161,17 +162,21 @@ def test_weights_move_and_activations_stay():
     txl.shard_module(model, fsdp="data")
     assert [len(part._forward_hooks) for part in model] == [1, 1, 1]
     copied = copy.deepcopy(model)  # With its hooks.
-    for each in (model, copied):
+    looped = txl.fully_shard(StackedLayers([torch.nn.Linear(256, 256, bias=False)] * 3))
+    size = model[0].weight.nbytes
+    # A loop is counted once forward, and once back, where it gathers the weights again.
+    for each, gathered, reduced in ((model, 3, 3), (copied, 3, 3), (looped, 2, 1)):
         each(torch.ones(8, 256).to("jax")).square().mean().backward()
         txl.sync()
-        size = sum(parameter.nbytes for parameter in each.parameters())
         kinds = debug.collectives()[-1][1]
-        assert kinds["all-gather"] == (3, size)
-        assert kinds["all-reduce"][1] == size
+        assert kinds["all-gather"] == (gathered, gathered * size)
+        assert kinds["all-reduce"][1] == reduced * size
     pickle.dumps(list(model[0]._forward_hooks.values()))
 
     txl.set_mesh(None)
     model.to("cpu")(torch.ones(8, 256))
+    txl.set_mesh(jax.make_mesh((4,), ("data",), devices=jax.devices()[4:]), batch="data")
+    txl.fully_shard(looped)(torch.ones(8, 256).to("jax")).sum().item()
 
 
 OPTIONS = {

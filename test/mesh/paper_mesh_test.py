@@ -4,9 +4,11 @@ import gc
 from collections.abc import Iterator
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
+from jax import lax
 from torch import nn
 
 import torch_xla_lite as txl
@@ -39,33 +41,50 @@ MODES: dict[str, tuple[dict[str, int], list, str | None, set[str], float]] = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("blocks", ["one by one", "as a loop"])
 @pytest.mark.parametrize("mode", MODES)
-def test_a_training_step_compiles(mode: str, kind: str, chips: np.ndarray):
+def test_a_training_step_compiles(mode: str, blocks: str, kind: str, chips: np.ndarray):
     axes, rules, fsdp, expected, most = MODES[mode]
     txl.set_mesh(jax.sharding.Mesh(chips.reshape([*axes.values()]), [*axes]))
     with torch.device("meta"):
         model = LanguageModel().bfloat16()
+        if blocks == "as a loop":
+            model.blocks = nn.ModuleList([StackedLayers(model.blocks)])
+            rules = [(rf"blocks.*{x}", (None, *spec)) for x, spec in rules] + rules
     paper.without_data(model, rules, fsdp=fsdp)
     x, y = (paper.shape_alone((32, 32), torch.int64, ("data",)) for _ in range(2))
 
     def loss() -> torch.Tensor:
         return nn.functional.cross_entropy(model(x).view(-1, VOCABULARY), y.flatten())
 
-    sent = communication.bytes_sent(paper.lowered_step(model, loss).compile().as_text())
+    text = paper.lowered_step(model, loss).compile().as_text()
+    sent = communication.bytes_sent(text)
+    assert text.count(" while(") == (2 if blocks == "as a loop" else 0)
     assert expected <= sent.keys()
     assert sum(sent.values()) < most
 
 
+def _pipeline(weights: jax.Array, batches: jax.Array) -> jax.Array:
+    """Each chip has one layer, and gives what it computes of a batch to the next chip."""
+    idle = jnp.zeros((len(weights), *batches.shape[1:]), batches.dtype)
+
+    def tick(held: jax.Array, batch: jax.Array) -> tuple[jax.Array, jax.Array]:
+        held = jnp.tanh(jnp.roll(held, 1, 0).at[0].set(batch) @ weights)
+        return held, held[-1]
+
+    return lax.scan(tick, idle, jnp.concatenate([batches, idle[1:]]))[1][len(weights) - 1 :]
+
+
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_loop_over_layers_compiles(kind: str, chips: np.ndarray):
-    txl.set_mesh(jax.sharding.Mesh(chips, ["data"]))
-    with torch.device("meta"):
-        model = StackedLayers([nn.Sequential(nn.Linear(64, 64), nn.Tanh()) for _ in range(4)])
-    paper.without_data(model, [], fsdp=None)
-    x = paper.shape_alone((32, 64), torch.float32, ("data",))
-    text = paper.lowered_step(model, lambda: model(x).square().mean()).compile().as_text()
-    assert "while(" in text
-    assert "all-reduce" in communication.bytes_sent(text)
+def test_a_pipeline_compiles(kind: str, chips: np.ndarray):
+    txl.set_mesh(jax.sharding.Mesh(chips, ["stage"]))
+    model = nn.ParameterList([torch.empty(16, 64, 64, device="meta")])
+    paper.without_data(model, [(".*", ("stage",))], fsdp=None)
+    batches = paper.shape_alone((32, 8, 64), torch.float32, ())
+    step = paper.lowered_step(model, lambda: txl.call_jax(_pipeline, model[0], batches).mean())
+    sent = communication.bytes_sent(step.compile().as_text())
+    assert "collective-permute" in sent
+    assert sum(sent.values()) < 5e4  # Of the layers, 246 kB.
 
 
 @pytest.mark.parametrize("name", ["gpt-small", "resnet50", "vit-b", "llama"])

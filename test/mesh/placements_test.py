@@ -42,6 +42,12 @@ def _accumulate(x: torch.Tensor) -> None:
     x.index_put_((torch.tensor([1, 1], device=x.device),), x[:2] * 2, accumulate=True)
 
 
+def _write_to_parts_of_an_axis(x: torch.Tensor) -> None:
+    pairs = x.view(4, 2, 16) * 1
+    pairs[:, 1:] = pairs[:, :-1] * 2
+    x.copy_(pairs.view(16, 8))
+
+
 WRITES: list[Callable[[torch.Tensor], object]] = [
     lambda x: x.mul_(2),
     lambda x: x.copy_(torch.ones(16, 8)),
@@ -52,6 +58,8 @@ WRITES: list[Callable[[torch.Tensor], object]] = [
     lambda x: torch.add(x, x, out=x),
     _write_through_a_view,
     _accumulate,
+    _write_to_parts_of_an_axis,
+    lambda x: x.view(-1)[1:].copy_(x.view(-1)[:-1].clone()),
 ]
 
 
@@ -212,23 +220,22 @@ def test_a_mesh_of_torch_is_taken():
 # --- errors and explanations ----------------------------------------------------------------------
 
 
+REFUSED = {
+    r"10 elements[\s\S]*drop_last[\s\S]*replicate": lambda: txl.shard(torch.ones(10), "data"),
+    r"axes \('data',\), and no 'model'": lambda: txl.shard(_rows(), "model"),
+    "no 0": lambda: txl.shard(_rows(), 0),
+    "one dimension at most": lambda: txl.shard(_rows(), "data", "data"),
+    "2 dimensions for a tensor of 1": lambda: txl.shard(torch.ones(8), "data", None),
+    "bias: dim.* 0 has 3": lambda: txl.shard_module(nn.Linear(8, 3), [("bias", ("data",))]),
+    "a view is where": lambda: txl.sharding.shard_(_rows().to("jax").t(), "data"),
+    "no 'rows'": lambda: txl.set_mesh(jax.make_mesh((8,), ("data",)), batch="rows"),
+}
+
+
 def test_bad_specs_are_refused_at_the_call():
-    with pytest.raises(ValueError, match=r"10 elements[\s\S]*drop_last[\s\S]*replicate"):
-        txl.shard(torch.ones(10), "data")
-    with pytest.raises(ValueError, match=r"axes \('data',\), and no 'model'"):
-        txl.shard(_rows(), "model")
-    with pytest.raises(ValueError, match="no 0"):
-        txl.shard(_rows(), 0)
-    with pytest.raises(ValueError, match="one dimension at most"):
-        txl.shard(_rows(), "data", "data")
-    with pytest.raises(ValueError, match="2 dimensions for a tensor of 1"):
-        txl.shard(torch.ones(8), "data", None)
-    with pytest.raises(ValueError, match="bias: dimension 0 has 3 elements"):
-        txl.shard_module(nn.Linear(8, 3), [("bias", ("data",))])
-    with pytest.raises(ValueError, match="a view is where"):
-        txl.sharding.shard_(_rows().to("jax").t(), "data")
-    with pytest.raises(ValueError, match="no 'rows'"):
-        txl.set_mesh(jax.make_mesh((8,), ("data",)), batch="rows")
+    for message, call in REFUSED.items():
+        with pytest.raises(ValueError, match=message):
+            call()
     with pytest.raises(TypeError, match="Mesh"):
         txl.set_mesh(8)
     txl.set_mesh(None)

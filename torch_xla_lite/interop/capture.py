@@ -27,7 +27,8 @@ from ..compiler.scalars import Scalars
 from ..compiler.tracing import lower_call
 from ..compiler.words import Decoder
 from ..device.tensor import XLATensor2
-from ..lowering.base import registry, target
+from ..lowering.base import mesh, registry, target
+from ..mesh.base import placements
 from . import captured_tensors, derivatives
 from .thread_settings import ThreadSettings
 
@@ -54,6 +55,7 @@ class Captured:
 
     def __init__(self, graph: tuple, num_outputs: int) -> None:
         steps, roots, leaves, scalars = graph
+        self._mesh = placements.current()
         self._steps = RecordedGraph.of(steps, roots).steps
         self._scalars = np.array(scalars, np.uint64)
         self._inputs: dict[int, int] = {}
@@ -124,7 +126,7 @@ class Captured:
           given: results that are known already.
         """
         # jax traces the rules of custom_vjp after the function: each sets what it needs itself.
-        with target.portable(), jax.enable_x64(True):
+        with mesh.on_mesh(self._mesh), target.portable(), jax.enable_x64(True):
             constants = {step: {0: value} for step, value in self.constants.items()}
             results: Results = {**constants, **given}
             at = 0

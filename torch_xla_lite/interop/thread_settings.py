@@ -4,8 +4,8 @@
     settings = ThreadSettings()       # in one thread
     settings.apply()                  # in another one, which has the same settings then
 
-They are torch's autocast, default dtype, default device and function modes, and jax's options that
-change how functions are traced.
+They are torch's autocast, default dtype, default device and function modes, jax's options that
+change how functions are traced, and the mesh, which is the same for all threads.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from contextvars import ContextVar
 import jax
 import torch
 from torch.utils._device import DeviceContext
+
+from ..mesh.base import placements
 
 # Of jax: each option is a context manager and has a value. `jax.enable_x64` is one, too.
 _OPTIONS = (
@@ -60,6 +62,7 @@ def key() -> Hashable:
         jax.default_matmul_precision.value,
         jax.numpy_dtype_promotion.value,
         jax.default_prng_impl.value,
+        placements.current(),
     )
 
 

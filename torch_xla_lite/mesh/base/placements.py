@@ -69,6 +69,11 @@ def _automatic(mesh: Mesh) -> Mesh:
     return Mesh(mesh.devices, mesh.axis_names, axis_types=(AxisType.Auto,) * len(mesh.axis_names))
 
 
+def current() -> Mesh | None:
+    """The mesh of the process, if one is set."""
+    return _current
+
+
 def has_axes(names: Iterable[str]) -> bool:
     """Whether the mesh of the process, if there is one, has these axes."""
     return _current is not None and {*names} <= _current.shape.keys()
