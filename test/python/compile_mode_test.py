@@ -113,7 +113,7 @@ def test_forward_mode_is_that_of_the_cpu(transform):
 @pytest.mark.parametrize("gradients", [True, False])  # Which are about backward() only.
 def test_dual_numbers(gradients):
     with torch.set_grad_enabled(gradients), forward_ad.dual_level():
-        x = torch.ones(3, device="jax")
+        x = torch.ones(2, 3, device="jax")[1]
         dual = forward_ad.make_dual(x, torch.full((3,), 2.0, device="jax"))
         found = [dual.square(), dual.view(3, 1), torch.ones_like(x).mul_(dual)]
         tangents = [forward_ad.unpack_dual(y).tangent.tolist() for y in found]

@@ -1,7 +1,7 @@
 """A graph that comes back runs by a plan, and gives the bits that its interpreted runs gave."""
 
-import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy
@@ -105,6 +105,8 @@ PROGRAMS: dict[str, Callable[[torch.Tensor], Any]] = {
     "views of results": lambda x: (x * 2).t().reshape(2, 6)[:, 1:].softmax(1).sum(0),
     "an expanded operand": lambda x: x[:1].expand(3, 4) * x + x.unfold(0, 2, 1).sum(-1).sum(),
     "writes through views": lambda x: through_views(x.clone()),
+    "a write to an expanded view": lambda x: [y := x[0].cpu().jax(), y.expand(2, 4)[0].sin_()][0],
+    "a number of the CPU": lambda x: x.index_put((x[0].long(),), torch.tensor(5.0)),
     "products": lambda x: F.linear(x @ x.t(), x.t(), x[0]).log_softmax(-1),
     "no dimensions": lambda x: [x[0, 0].sum(0), x[1, 1].mean(), x[2, 2] * 2 + x],
     "integers": lambda x: ((x * 10).int() + 3).sum() + (x > 0).sum(),
@@ -120,7 +122,7 @@ PROGRAMS: dict[str, Callable[[torch.Tensor], Any]] = {
     "lists of which each element needs another": lambda x: torch._foreach_add(
         (y := torch._foreach_mul([x, x + 1], 2)), y[::-1]
     ),
-    "no elements": lambda x: [x[:0].sum(0) + 1, x[:0] * 2, x[:0].t() @ x[:0]],
+    "no elements": lambda x: [x[:0].sum(0) + 1, x[:0] * 2, x[:0].t() @ x[:0], F.linear(x, x[:0])],
     "a random result": lambda x: F.dropout(torch.rand(3, 4, device="jax") + x, 0.5) * 2,
 }
 
@@ -351,18 +353,11 @@ def test_what_was_seen_of_a_value_stays_as_it_was_when_that_is_updated(viewer: s
 
 
 def test_threads_run_one_plan_each_in_turn():
-    x, wanted, found = matrix(), bits(matrix().cpu().mul(2).exp().sum(0)), []
+    x, wanted = matrix(), bits(matrix().cpu().mul(2).exp().sum(0))
     (x * 2).exp().sum(0).cpu()
-
-    def run() -> None:
-        found.extend(bits((x * 2).exp().sum(0)) for _ in range(50))
-
-    threads = [threading.Thread(target=run) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == [wanted] * 200
+    with ThreadPoolExecutor(4) as pool:
+        found = pool.map(lambda _: runs(lambda: (x * 2).exp().sum(0), 50), range(4))
+        assert [*found] == [[wanted] * 50] * 4
     assert planned() >= 198
 
 
@@ -381,7 +376,9 @@ def test_settings_may_change(deterministic: bool):
     x = torch.arange(4).jax()
     try:
         for dtype in (torch.float32,) * 4 + (torch.float64,) * 4 + (torch.float32,) * 2:
+            x[1] *= 1
             torch.set_default_dtype(dtype)
+            assert x.tolist() == [0, 1, 2, 3]
             torch.use_deterministic_algorithms(deterministic)
             assert (x * 0.5).sum().dtype == dtype
             assert (x * 0.5).sum().item() == 3

@@ -36,7 +36,7 @@ def _zeros(outs: list[jax.ShapeDtypeStruct]) -> jax.Array:
 @lower("aten::empty_permuted", zeros=True, by_value=False)
 @lower("aten::empty_strided", zeros=True, strides="stride")
 @lower("aten::new_empty_strided", zeros=True, strides="stride", by_value=False)
-@lower("aten::zero", "aten::_efficientzerotensor", "aten::_new_zeros_with_same_feature_meta")
+@lower("aten::zero", "aten::_efficientzerotensor")
 def zeros(*args: object, outs: list[jax.ShapeDtypeStruct], **kwargs: object) -> jax.Array:
     return _zeros(outs)
 

@@ -295,8 +295,8 @@ bool HasMisfitDiagonal(const ops::OpInfo&, Arguments arguments, const Limits&) {
 }
 
 // (self, dim, index). A 0-d tensor has no dimension to index; its kernel decides.
-bool IsNumber(const ops::OpInfo&, Arguments arguments, const Limits&) {
-  return arguments[0].toTensor().dim() == 0;
+bool HasNoRows(const ops::OpInfo&, Arguments arguments, const Limits&) {
+  return arguments[0].toTensor().dim() == 0 || arguments[2].toTensor().dim() > 1;
 }
 
 using Predicate = bool (*)(const ops::OpInfo& info, Arguments arguments, const Limits& limits);
@@ -318,7 +318,7 @@ Predicate FindPredicate(std::string_view name) {
       {"misfit_places", HasMisfitPlaces},
       {"misfit_row", HasMisfitRow},
       {"negative_padding", HasNegativePadding},
-      {"number", IsNumber},
+      {"no_rows", HasNoRows},
       {"unknown_approximation", HasUnknownApproximation},
   });
   if (name.empty()) return nullptr;

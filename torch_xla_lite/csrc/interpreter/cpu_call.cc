@@ -133,9 +133,7 @@ std::optional<c10::OperatorHandle> InPlaceForm(const c10::OperatorHandle& op) {
 // Whether the call adds to what is in the places to which it writes.
 bool Accumulates(const aten::AtenCall& call) {
   const auto argument = call.op().schema().argumentIndexWithName("accumulate");
-  if (!argument) return false;
-  const std::vector<at::Tensor> operands(call.plan().operand_count());
-  return call.Arguments(operands, {}).at(*argument).toBool();
+  return argument && call.plan().ConstantAt(*argument).toBool();
 }
 
 bool SharesPlace(const at::Tensor& a, const at::Tensor& b) {

@@ -64,7 +64,8 @@ class CpuCall final : public ir::Signature::Derived {
 
   // Whether Run(), with `may_overwrite` again on its own result, gives that result.
   bool rewrites() const {
-    return signature_.written || (in_place_ && rewrites_ && width_ == Width::kOwn);
+    return is_possible() &&
+           (signature_.written || (in_place_ && rewrites_ && width_ == Width::kOwn));
   }
 
   // The calls of kept kernels that do the same for tensors that stay where they are and as they

@@ -144,7 +144,7 @@ std::unique_ptr<KeptCall> KeptCall::Keep(const Part& part,
     arguments[*other] = WrappedNumber(arguments[*other].toScalar());
   }
   if (!NumbersFit(arguments, common) || ChangesItsLoop(arguments, common)) return nullptr;
-  const at::Tensor out = part.is_matrix ? result.view({-1, result.size(-1)}) : result;
+  const at::Tensor out = part.is_matrix ? result.flatten(0, -2) : result;
   kept->kernel_ = KeepKernel(part.op, std::move(arguments), out);
   return kept->kernel_ == nullptr ? nullptr : std::move(kept);
 }

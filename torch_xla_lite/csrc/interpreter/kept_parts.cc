@@ -74,7 +74,7 @@ bool IsMatrix(const at::Tensor& tensor) {
   return is_float && tensor.dim() >= 2 && tensor.is_contiguous() && tensor.numel() > 0;
 }
 
-at::Tensor Matrix(const at::Tensor& tensor) { return tensor.view({-1, tensor.size(-1)}); }
+at::Tensor Matrix(const at::Tensor& tensor) { return tensor.flatten(0, -2); }
 
 // (input, weight, bias)
 std::vector<Part> PartsOfLinear(const Stack& arguments) {

@@ -257,16 +257,6 @@ void SetToStorageAt(const OperatorHandle&, DispatchKeySet, Stack* stack) {
   stack->emplace_back(self);
 }
 
-// _has_same_storage_numel(Tensor self, Tensor other) -> bool
-void HasSameStorageNumel(const OperatorHandle&, DispatchKeySet, Stack* stack) {
-  const at::Tensor other = torch::jit::pop(*stack).toTensor();
-  const at::Tensor self = torch::jit::pop(*stack).toTensor();
-  const auto size = [](const at::Tensor& tensor) {
-    return tensor.storage().nbytes() / tensor.itemsize();
-  };
-  torch::jit::push(*stack, size(self) == size(other));
-}
-
 // is_set_to(Tensor self, Tensor tensor) -> bool
 void IsSetTo(const OperatorHandle&, DispatchKeySet, Stack* stack) {
   const at::Tensor other = torch::jit::pop(*stack).toTensor();
@@ -277,7 +267,6 @@ void IsSetTo(const OperatorHandle&, DispatchKeySet, Stack* stack) {
 }
 
 constexpr NamedKernel kKernels[] = {
-    {"_has_same_storage_numel", Boxed<HasSameStorageNumel>},
     {"as_strided", Boxed<AsStrided>},
     {"as_strided_", Boxed<AsStridedInPlace>},
     {"as_strided_copy", Boxed<AsStridedCopy>},

@@ -52,6 +52,9 @@ class CallPlan {
   size_t scalar_count() const { return scalar_dtypes_.size(); }
   const std::vector<c10::ScalarType>& scalar_dtypes() const { return scalar_dtypes_; }
 
+  // The argument at a place; None if it is none of the words.
+  const c10::IValue& ConstantAt(size_t place) const { return arguments_[place].constant; }
+
   // An argument that is a runtime scalar, or has one in a list: a number, or a tensor of no
   // dimensions.
   struct RuntimeNumber {

@@ -1,5 +1,6 @@
 #include "torch_xla_lite/csrc/python/graph_interpreter.h"
 
+#include <c10/core/DefaultDtype.h>
 #include <pybind11/numpy.h>
 
 #include <exception>
@@ -100,6 +101,8 @@ runtime::Tiering::Extra GraphInterpreter::ExtraCosts(const ir::Description& grap
 struct GraphInterpreter::KeptPlan final : runtime::Plan {
   std::unique_ptr<interpreter::Plan> plan;  // Nothing if the graph cannot have one.
   uint64_t num_lowerings = 0;
+  // Calls that were recorded with another one run their lowerings.
+  c10::ScalarType default_dtype = c10::get_default_dtype_as_scalartype();
 };
 
 // After any error the graph is compiled instead, so that the error names op and line.
@@ -171,7 +174,8 @@ std::optional<std::vector<at::Tensor>> GraphInterpreter::RunCalls(const ir::Grap
 std::optional<std::vector<at::Tensor>> GraphInterpreter::RunPlan(KeptPlan& kept,
                                                                  const ir::Graph& graph,
                                                                  std::span<const HostData> data) {
-  if (kept.num_lowerings != num_lowerings_) {
+  if (kept.num_lowerings != num_lowerings_ ||
+      kept.default_dtype != c10::get_default_dtype_as_scalartype()) {
     kept.plan.reset();
     return std::nullopt;
   }

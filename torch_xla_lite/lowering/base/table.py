@@ -72,22 +72,22 @@ MODULES: dict[str, str] = {
     """,
     "factories": """
         aten::_copy_from aten::_efficientzerotensor aten::_fw_primal aten::_fw_primal_copy
-        aten::_lazy_clone aten::_new_zeros_with_same_feature_meta aten::_to_copy aten::alias
-        aten::alias_copy aten::arange aten::arange.start aten::arange.start_step
-        aten::bartlett_window aten::bartlett_window.periodic aten::blackman_window
-        aten::blackman_window.periodic aten::clone aten::copy aten::detach aten::detach_copy
-        aten::empty.memory_format aten::empty_like aten::empty_permuted aten::empty_strided
-        aten::eye aten::eye.m aten::fft_fftfreq aten::fft_rfftfreq aten::fill.Scalar
-        aten::fill.Tensor aten::full aten::full_like aten::hamming_window
-        aten::hamming_window.periodic aten::hamming_window.periodic_alpha
-        aten::hamming_window.periodic_alpha_beta aten::hann_window aten::hann_window.periodic
-        aten::kaiser_window aten::kaiser_window.beta aten::kaiser_window.periodic aten::lift
-        aten::lift_fresh aten::lift_fresh_copy aten::linspace aten::linspace.Scalar_Tensor
-        aten::linspace.Tensor_Scalar aten::linspace.Tensor_Tensor aten::logspace
-        aten::logspace.Scalar_Tensor aten::logspace.Tensor_Scalar aten::logspace.Tensor_Tensor
-        aten::new_empty aten::new_empty_strided aten::new_full aten::new_ones aten::new_zeros
-        aten::ones aten::ones_like aten::range aten::range.step aten::scalar_tensor
-        aten::tril_indices aten::triu_indices aten::zero aten::zeros aten::zeros_like
+        aten::_lazy_clone aten::_to_copy aten::alias aten::alias_copy aten::arange
+        aten::arange.start aten::arange.start_step aten::bartlett_window
+        aten::bartlett_window.periodic aten::blackman_window aten::blackman_window.periodic
+        aten::clone aten::copy aten::detach aten::detach_copy aten::empty.memory_format
+        aten::empty_like aten::empty_permuted aten::empty_strided aten::eye aten::eye.m
+        aten::fft_fftfreq aten::fft_rfftfreq aten::fill.Scalar aten::fill.Tensor aten::full
+        aten::full_like aten::hamming_window aten::hamming_window.periodic
+        aten::hamming_window.periodic_alpha aten::hamming_window.periodic_alpha_beta
+        aten::hann_window aten::hann_window.periodic aten::kaiser_window aten::kaiser_window.beta
+        aten::kaiser_window.periodic aten::lift aten::lift_fresh aten::lift_fresh_copy
+        aten::linspace aten::linspace.Scalar_Tensor aten::linspace.Tensor_Scalar
+        aten::linspace.Tensor_Tensor aten::logspace aten::logspace.Scalar_Tensor
+        aten::logspace.Tensor_Scalar aten::logspace.Tensor_Tensor aten::new_empty
+        aten::new_empty_strided aten::new_full aten::new_ones aten::new_zeros aten::ones
+        aten::ones_like aten::range aten::range.step aten::scalar_tensor aten::tril_indices
+        aten::triu_indices aten::zero aten::zeros aten::zeros_like
     """,
     "fft": """
         aten::_fft_c2c aten::_fft_c2r aten::_fft_r2c

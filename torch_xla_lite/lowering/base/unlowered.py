@@ -16,6 +16,8 @@ _OTHERS = """
     linspace.out logspace.out multinomial multinomial.out randperm.generator_out range.out rot90
     range.out_ as_strided_copy.out as_strided_scatter.out
     randint_like.Tensor randint_like.Tensor_generator _pin_memory _pin_memory.out is_pinned
+    _has_same_storage_numel _new_zeros_with_same_feature_meta
+    _new_zeros_with_same_feature_meta.out
 """
 
 # torch's decompositions of these are as fast as code of this project would be. Their kernels and
