@@ -12,7 +12,7 @@ import torch_xla_lite
 from torch_xla_lite import debug
 from torch_xla_lite.compiler import compilation_cache, tracing
 from torch_xla_lite.compiler.recorded_graph import RecordedGraph
-from torch_xla_lite.lowering import linalg, matmul, views
+from torch_xla_lite.lowering import linalg, matmul, reduction, scan, sort, views
 from torch_xla_lite.lowering.base import checks, registry, target
 
 
@@ -67,16 +67,25 @@ def test_an_error_of_a_kernel_on_the_host_names_the_op(gpu):
         loss.item()
 
 
+IN_32_BITS = {
+    "searchsorted": lambda x: sort._searchsorted(x, x, right=False),
+    "cummax": lambda x: scan.cummax(x, 0)[1],
+    "count_nonzero": reduction.count_nonzero,
+    "as_strided": lambda x: views.strided_positions([3, 2], [1, 1], 0, x.size).astype(np.int64),
+}
+
+
+@pytest.mark.parametrize("name", IN_32_BITS)
+def test_counts_and_places_have_64_bits_only_as_results(name: str):
+    with jax.enable_x64(True):
+        text = str(jax.make_jaxpr(IN_32_BITS[name])(np.ones(5, np.float32)))
+    assert text.count(":i64[") == 1
+
+
 def precisions(dtype: np.dtype) -> set:
     struct = jax.ShapeDtypeStruct((4, 4), dtype)
     traced = jax.make_jaxpr(lambda a, b: matmul.dot(a, b, (((1,), (0,)), ((), ()))))(struct, struct)
     return {eqn.params["precision"] for eqn in traced.eqns if "precision" in eqn.params}
-
-
-def test_a_gpu_multiplies_float32_in_float32(gpu):
-    highest = (lax.Precision.HIGHEST, lax.Precision.HIGHEST)
-    assert precisions(np.float32) == {highest}
-    assert precisions(np.float16) == {None}
 
 
 def dtype_of_product(*operands: jax.ShapeDtypeStruct) -> np.dtype:
@@ -125,19 +134,6 @@ def test_so_do_all_products_of_its_programs(gpu, monkeypatch: pytest.MonkeyPatch
     assert [line for line in products if not highest.search(line)] == []
 
 
-def test_a_program_can_choose_the_precision(gpu):
-    with jax.default_matmul_precision("tensorfloat32"):
-        assert precisions(np.float32) == {(lax.Precision.HIGH, lax.Precision.HIGH)}
-
-
-def _allow_tf32() -> None:
-    torch.backends.cuda.matmul.allow_tf32 = True
-
-
-def _choose(precision: str) -> None:
-    torch.backends.fp32_precision = precision
-
-
 @pytest.fixture
 def settings():
     """Of torch, as a process begins with, and again at the end."""
@@ -159,10 +155,10 @@ def settings():
         (lambda: torch.set_float32_matmul_precision("highest"), "HIGHEST"),
         (lambda: torch.set_float32_matmul_precision("high"), "HIGH"),
         (lambda: torch.set_float32_matmul_precision("medium"), "DEFAULT"),
-        (_allow_tf32, "HIGH"),
-        (lambda: _choose("ieee"), "HIGHEST"),
-        (lambda: _choose("tf32"), "HIGH"),
-        (lambda: _choose("bf16"), "DEFAULT"),
+        (lambda: setattr(torch.backends.cuda.matmul, "allow_tf32", True), "HIGH"),
+        (lambda: setattr(torch.backends, "fp32_precision", "ieee"), "HIGHEST"),
+        (lambda: setattr(torch.backends, "fp32_precision", "tf32"), "HIGH"),
+        (lambda: setattr(torch.backends, "fp32_precision", "bf16"), "DEFAULT"),
     ],
 )
 def test_the_settings_of_torch_choose_the_precision(gpu, settings, choose, precision: str):

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from torch_xla_lite.lowering.base.promotion import convert, is_float, opmath
+from torch_xla_lite.lowering.base.promotion import convert, index_dtype, is_float, opmath
 from torch_xla_lite.lowering.base.registry import lower
 from torch_xla_lite.lowering.pool import (
     Window,
@@ -105,7 +105,8 @@ def _adaptive_max(x: jax.Array, counts: Sequence[int]) -> tuple[jax.Array, jax.A
         start, stop = _bounds(np.arange(count), size, count)
         longest = int((stop - start).max())
         # Unsigned, because XLA divides these by one instruction.
-        bounds = _bounds(lax.iota(np.uint64, count), size, count)
+        unsigned = np.dtype(f"u{index_dtype((count + 1) * (size + 1))}")
+        bounds = _bounds(lax.iota(unsigned, count), size, count)
         start, stop = (bound.astype(np.int32) for bound in bounds)
         places = jnp.minimum(start[:, None] + lax.iota(np.int32, longest), (stop - 1)[:, None])
         x = jnp.take(x, places.reshape(-1), axis=x.ndim - rank + i, mode="clip")

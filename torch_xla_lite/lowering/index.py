@@ -19,6 +19,7 @@ from torch_xla_lite.lowering.base.promotion import (
     canonical_dim,
     convert,
     full,
+    index_dtype,
     is_integral,
     opmath,
 )
@@ -129,7 +130,7 @@ def _positions(mask: jax.Array, size: int) -> list[jax.Array]:
     failed = (count != size) & (count != 1)
     check(failed, f"a mask that is used with {size} indices has another number of True elements")
     # One True element goes with each of the other indices.
-    wanted = jnp.where(count == 1, 0, jnp.arange(size))
+    wanted = jnp.where(count == 1, 0, lax.iota(ranks.dtype, size))
     # Where there are too few, the position is behind the end, and nothing is written there.
     flat = jnp.searchsorted(ranks.reshape(-1), wanted)
     return list(jnp.unravel_index(flat, mask.shape))
@@ -166,7 +167,7 @@ def _put_by_mask(x: jax.Array, indices: Indices, values: jax.Array, accumulate: 
 def _ranks(mask: jax.Array) -> tuple[jax.Array, jax.Array]:
     """The position of each True element among all of them, in the shape of the mask, and their
     number."""
-    ones = convert(lax.reshape(mask, (mask.size,)), np.dtype(np.int64))
+    ones = convert(lax.reshape(mask, (mask.size,)), index_dtype(mask.size))
     ends = lax.cumsum(ones)
     count = ends[-1] if mask.size else lax.reduce_sum(ones, (0,))
     return lax.reshape(lax.sub(ends, lax.full_like(ends, 1)), mask.shape), count

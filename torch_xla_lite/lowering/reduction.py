@@ -16,10 +16,10 @@ from jax import lax
 from torch_xla_lite.lowering.base import target
 from torch_xla_lite.lowering.base.promotion import (
     Number,
-    are_known,
     canonical_dim,
     canonical_dims,
     convert,
+    index_dtype,
     is_complex,
     is_float,
     is_integral,
@@ -59,10 +59,15 @@ def divided_by_count(total: jax.Array, count: int) -> jax.Array:
 def sum_(
     self: jax.Array, dim: Dims = None, keepdim: bool = False, *, dtype=None, outs
 ) -> jax.Array:
-    x = convert(self, opmath_dtype(outs[0].dtype))
-    if x.dtype == np.bool_:
-        x = convert(x, np.dtype(np.int64))
-    return sum_over(x, canonical_dims(dim, x.ndim), keepdim)
+    x, dims = convert(self, opmath_dtype(outs[0].dtype)), canonical_dims(dim, self.ndim)
+    if is_integral(x.dtype) and np.bool_ in (self.dtype, x.dtype):
+        return restore_dims(_count_true(to_bool(self), dims), dims, keepdim)
+    return sum_over(x, dims, keepdim)
+
+
+def _count_true(x: jax.Array, dims: tuple[int, ...]) -> jax.Array:
+    dtype = index_dtype(count_over(x, dims))
+    return convert(sum_over(convert(x, dtype), dims), np.dtype(np.int64))
 
 
 @lower("aten::nansum", refuses="c")
@@ -142,10 +147,8 @@ def extreme_with_index(x: jax.Array, dim: int, largest: bool) -> tuple[jax.Array
         value, index = extreme_with_index(convert(x, np.dtype(np.int8)), dim, largest)
         return to_bool(value), index
     worst = _worst(x.dtype, largest)
-    size = x.shape[dim]
-    is_small = are_known(size) and size < 2**31
-    index_dtype = np.dtype(np.int32 if is_small else np.int64)
-    indices = lax.broadcasted_iota(index_dtype, x.shape, dim)
+    dtype = index_dtype(x.shape[dim])
+    indices = lax.broadcasted_iota(dtype, x.shape, dim)
 
     def better(a, b):
         (a_value, a_index), (b_value, b_index) = a, b
@@ -161,7 +164,7 @@ def extreme_with_index(x: jax.Array, dim: int, largest: bool) -> tuple[jax.Array
 
     # The neutral index is the largest one, so that an element equal to `worst` still wins over the
     # neutral pair.
-    init = (np.array(worst, x.dtype), np.array(np.iinfo(index_dtype).max, index_dtype))
+    init = (np.array(worst, x.dtype), np.array(np.iinfo(dtype).max, dtype))
     value, index = lax.reduce((x, indices), init, better, (dim,))
     return value, convert(index, np.dtype(np.int64))
 
@@ -246,7 +249,7 @@ lower("aten::all", "aten::all.dim", "aten::all.dims", "aten::_is_all_true")(
 
 @lower("aten::count_nonzero", "aten::count_nonzero.dim_IntList")
 def count_nonzero(self: jax.Array, dim: Dims = None) -> jax.Array:
-    return sum_over(convert(to_bool(self), np.dtype(np.int64)), canonical_dims(dim, self.ndim))
+    return _count_true(to_bool(self), canonical_dims(dim, self.ndim))
 
 
 def moments(

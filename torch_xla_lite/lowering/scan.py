@@ -10,6 +10,7 @@ from torch_xla_lite.lowering.base import target
 from torch_xla_lite.lowering.base.promotion import (
     canonical_dim,
     convert,
+    index_dtype,
     is_complex,
     is_float,
     opmath_dtype,
@@ -54,7 +55,7 @@ def _running(x: jax.Array, dim: int, beats: Callable) -> tuple[jax.Array, jax.Ar
     if x.ndim == 0:
         return x, lax.full((), 0, np.int64)
     dim = canonical_dim(dim, x.ndim)
-    positions = lax.broadcasted_iota(np.int64, x.shape, dim)
+    positions = lax.broadcasted_iota(index_dtype(x.shape[dim]), x.shape, dim)
 
     def later(a, b):
         (a_value, a_index), (b_value, b_index) = a, b
@@ -63,7 +64,8 @@ def _running(x: jax.Array, dim: int, beats: Callable) -> tuple[jax.Array, jax.Ar
             b_wins = lax.bitwise_or(b_wins, lax.ne(b_value, b_value))
         return lax.select(b_wins, b_value, a_value), lax.select(b_wins, b_index, a_index)
 
-    return lax.associative_scan(later, (x, positions), axis=dim)
+    values, positions = lax.associative_scan(later, (x, positions), axis=dim)
+    return values, convert(positions, np.dtype(np.int64))
 
 
 @lower("aten::cummax", refuses="c")

@@ -14,6 +14,7 @@ from torch_xla_lite.lowering.base.promotion import (
     Operand,
     canonical_dim,
     convert,
+    index_dtype,
     is_float,
     is_integral,
     opmath,
@@ -98,7 +99,7 @@ def _median(self: jax.Array, dim: int, keepdim: bool, ignore_nan: bool) -> Pair:
     values, indices = sorted_with_index(self, dim, False)
     length = self.shape[dim]
     missing = lax.ne(values, values)
-    count = jnp.sum(~missing, axis=dim, keepdims=True)
+    count = jnp.sum(~missing, axis=dim, keepdims=True, dtype=index_dtype(length))
     middle = jnp.maximum(count - 1, 0) // 2
     if not ignore_nan:
         middle = jnp.where(count < length, count, (length - 1) // 2)
@@ -132,7 +133,7 @@ def mode(self: jax.Array, dim: int = -1, keepdim: bool = False) -> Pair:
     dim = canonical_dim(dim, self.ndim)
     x = jnp.moveaxis(self, dim, -1)
     values, indices = sorted_with_index(x, x.ndim - 1, False)
-    place = lax.broadcasted_iota(np.int64, x.shape, x.ndim - 1)
+    place = lax.broadcasted_iota(index_dtype(x.shape[-1]), x.shape, x.ndim - 1)
     starts = jnp.concatenate(
         [jnp.ones_like(place[..., :1], bool), values[..., 1:] != values[..., :-1]], axis=-1
     )
@@ -153,10 +154,10 @@ def _searchsorted(boundaries: jax.Array, values: jax.Array, right: bool) -> jax.
     dtype = result_dtype(boundaries, values)
     boundaries, values = convert(boundaries, dtype), convert(values, dtype)
     length = boundaries.shape[-1]
-    start = lax.full(values.shape, 0, np.int64)
+    start = lax.full(values.shape, 0, index_dtype(2 * length))
     end = lax.full_like(start, length)
     for _ in range(length.bit_length()):
-        middle = (start + end) // 2
+        middle = (start + end) >> 1
         if boundaries.ndim == 1:
             found = boundaries.at[middle].get(mode="clip")
         else:
@@ -165,7 +166,7 @@ def _searchsorted(boundaries: jax.Array, values: jax.Array, right: bool) -> jax.
         searches = start < end
         start = jnp.where(searches & ~is_left, middle + 1, start)
         end = jnp.where(searches & is_left, middle, end)
-    return start
+    return convert(start, np.dtype(np.int64))
 
 
 @lower("aten::searchsorted.Tensor", "aten::searchsorted.Scalar", refuses="bc")

@@ -17,7 +17,13 @@ import numpy as np
 from jax import lax
 
 from torch_xla_lite.lowering.base import ffi, merged_dims, target
-from torch_xla_lite.lowering.base.promotion import are_known, canonical_dim, convert, is_complex
+from torch_xla_lite.lowering.base.promotion import (
+    are_known,
+    canonical_dim,
+    convert,
+    index_dtype,
+    is_complex,
+)
 from torch_xla_lite.lowering.base.registry import Unsupported, lower, writes
 
 Index = int | jax.Array
@@ -206,7 +212,8 @@ def as_strided(
             self = _slice(self, dim, part.start, part.step, len(part))
         return lax.reshape(self, tuple(size))
     flat = lax.reshape(self, (self.size,))
-    return flat.at[strided_positions(size, stride, storage_offset)].get(mode="promise_in_bounds")
+    positions = strided_positions(size, stride, storage_offset, self.size)
+    return flat.at[positions].get(mode="promise_in_bounds")
 
 
 @writes("aten::as_strided")
@@ -264,13 +271,15 @@ def _box(
 
 
 def strided_positions(
-    size: Sequence[int], stride: Sequence[int], offset: Index | None
+    size: Sequence[int], stride: Sequence[int], offset: Index | None, count: int
 ) -> jax.Array:
-    """Computed in the graph: as a constant they would be part of its text."""
-    positions = lax.full(size, 0 if offset is None else offset, np.int64)
+    """Places among `count` elements. Computed in the graph: as a constant they would be part of its
+    text."""
+    dtype = index_dtype(count)
+    positions = lax.full(size, 0 if offset is None else offset, dtype)
     for dim, step in enumerate(stride):
-        count = lax.broadcasted_iota(np.int64, size, dim)
-        positions = lax.add(positions, lax.mul(count, lax.full_like(count, step)))
+        number = lax.broadcasted_iota(dtype, size, dim)
+        positions = lax.add(positions, lax.mul(number, lax.full_like(number, step)))
     return positions
 
 
@@ -282,7 +291,7 @@ def as_strided_scatter(
     stride: list[int],
     storage_offset: int | None = None,
 ) -> jax.Array:
-    positions = strided_positions(size, stride, storage_offset).reshape(-1)
+    positions = strided_positions(size, stride, storage_offset, self.size).reshape(-1)
     flat = lax.reshape(self, (self.size,)).at[positions].set(convert(src, self.dtype).reshape(-1))
     return lax.reshape(flat, self.shape)
 
@@ -293,7 +302,7 @@ def unfold(self: jax.Array, dimension: int, size: int, step: int) -> jax.Array:
         return jnp.broadcast_to(self, (size,))
     dim = canonical_dim(dimension, self.ndim)
     windows = (self.shape[dim] - size) // step + 1
-    positions = strided_positions([windows, size], [step, 1], 0)
+    positions = strided_positions([windows, size], [step, 1], 0, self.shape[dim])
     taken = jnp.take(self, positions.reshape(-1), axis=dim, mode="clip")
     shape = (*self.shape[:dim], windows, size, *self.shape[dim + 1 :])
     return jnp.moveaxis(lax.reshape(taken, shape), dim + 1, -1)
@@ -307,7 +316,7 @@ def unfold_backward(
         return lax.reduce_sum(grad_in, (0,))
     dim = canonical_dim(dim, len(input_sizes))
     windows = grad_in.shape[dim]
-    positions = strided_positions([windows, size], [step, 1], 0).reshape(-1)
+    positions = strided_positions([windows, size], [step, 1], 0, input_sizes[dim]).reshape(-1)
     moved = jnp.moveaxis(jnp.moveaxis(grad_in, -1, dim + 1), (dim, dim + 1), (0, 1))
     moved = lax.reshape(moved, (windows * size, *moved.shape[2:]))
     rest = [length for i, length in enumerate(input_sizes) if i != dim]
@@ -326,7 +335,7 @@ def write_diagonal(
     base: jax.Array, value: jax.Array, offset: int = 0, dim1: int = 0, dim2: int = 1
 ) -> jax.Array:
     row, column = (
-        strided_positions(value.shape[-1:], [1], first)
+        strided_positions(value.shape[-1:], [1], first, base.size)
         for first in (max(-offset, 0), max(offset, 0))
     )
     moved = jnp.moveaxis(base, (dim1, dim2), (0, 1))
@@ -417,7 +426,7 @@ def _slice(x: jax.Array, dim: int, start: Index | None, step: int, length: int) 
         return lax.slice_in_dim(x, first, limit, step, dim)
     if step == 1:
         return lax.dynamic_slice_in_dim(x, first, length, dim)
-    positions = strided_positions([length], [step], first)
+    positions = strided_positions([length], [step], first, x.shape[dim])
     return jnp.take(x, positions, axis=dim, mode="clip")
 
 
@@ -438,7 +447,7 @@ def write_slice(
     first = _clamped(start, base.shape[dim], 0)
     if step == 1:
         return _overwritten(base, value, dim, first)
-    positions = strided_positions([value.shape[dim]], [step], first)
+    positions = strided_positions([value.shape[dim]], [step], first, base.shape[dim])
     moved = (
         jnp.moveaxis(base, dim, 0)
         .at[positions]

@@ -251,5 +251,11 @@ def are_known(*sizes: object) -> bool:
     return all(isinstance(size, int) for size in sizes)
 
 
+def index_dtype(size: object) -> np.dtype:
+    """Of places among so many elements, and of counts of them, where no result needs torch's 64
+    bits: accelerators compute these in pieces, and a TPU divides them by a loop."""
+    return np.dtype(np.int32 if are_known(size) and size < 2**31 else np.int64)
+
+
 def canonical_dim(dim: int, ndim: int) -> int:
     return dim % ndim if ndim else 0
