@@ -24,9 +24,7 @@ def run(op_name: str, *args: Any) -> list[np.ndarray] | None:
     def program(*arrays: jax.Array) -> list[jax.Array]:
         waiting = iter(arrays)
         results = decomposition.decompose(
-            op_name,
-            [next(waiting) if isinstance(arg, torch.Tensor) else arg for arg in args],
-            outs,
+            op_name, [next(waiting) if isinstance(arg, torch.Tensor) else arg for arg in args], outs
         )
         found.append(results is not None)
         return results or []

@@ -11,12 +11,7 @@ import torch_xla_lite
 from torch_xla_lite import ops
 
 _ALL = dict.fromkeys(
-    [
-        "test_schema",
-        "test_autograd_registration",
-        "test_faketensor",
-        "test_aot_dispatch_dynamic",
-    ],
+    ["test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic"],
     "SUCCESS",
 )
 

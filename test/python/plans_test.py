@@ -214,6 +214,17 @@ def test_a_leaf_is_overwritten_only_if_what_follows_runs_again():
     check(lambda: bits(x.jax().reciprocal() * number.jax()))
 
 
+@pytest.mark.parametrize("rows", [(2, 1, 2, 2), (2, 2, 2, 1)])
+def test_a_row_may_be_written_where_it_is(rows: tuple[int, ...]):
+    x, y = torch.zeros(3).jax(), torch.ones(3, 2).jax()
+    for row in rows:
+        x = x - 1
+        y[row] = y[1]
+        y = y.exp()
+        y.tolist()
+    assert x.tolist() == [-4] * 3
+
+
 OPTIMIZERS: dict[str, Callable[[Any], torch.optim.Optimizer]] = {
     "SGD": lambda x: torch.optim.SGD(x, lr=0.1, momentum=0.9, weight_decay=0.01),
     "SGD, one by one": lambda x: torch.optim.SGD(x, lr=0.1, momentum=0.9, foreach=False),
@@ -238,10 +249,8 @@ MODELS: dict[str, tuple[Callable[[], torch.nn.Module], tuple[int, ...]]] = {
     ),
     "channels that are last": (
         lambda: Sequential(
-            *(
-                nn.LayerNorm(4),
-                Permuted(nn.Conv2d(4, 8, 2, groups=2), nn.BatchNorm2d(8), nn.GELU()),
-            ),
+            nn.LayerNorm(4),
+            Permuted(nn.Conv2d(4, 8, 2, groups=2), nn.BatchNorm2d(8), nn.GELU()),
             *(nn.Linear(8, 3), Permuted(nn.MaxPool2d(2), nn.Upsample(scale_factor=2))),
         ),
         (2, 6, 6, 4),
@@ -249,8 +258,7 @@ MODELS: dict[str, tuple[Callable[[], torch.nn.Module], tuple[int, ...]]] = {
     "one convolution": (lambda: nn.Conv1d(2, 3, 2, bias=False), (4, 2, 5)),
     "normalizations": (
         lambda: Sequential(
-            nn.LayerNorm(4, bias=False),
-            nn.LayerNorm(4, elementwise_affine=False),
+            *(nn.LayerNorm(4, bias=False), nn.LayerNorm(4, elementwise_affine=False)),
             *(nn.GroupNorm(2, 4), nn.BatchNorm1d(4, affine=False), nn.RMSNorm(4)),
         ),
         (6, 4),

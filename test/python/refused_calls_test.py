@@ -84,6 +84,7 @@ WRONG = {
     "slice_scatter in a number": lambda x: x[0, 0].slice_scatter(x[0, 0]),
     "index_select of no rows": lambda x: x[:0].index_select(0, rows(x)),
     "embedding of no rows": lambda x: F.embedding(rows(x), x[:0]),
+    "_foreach_mul_ of a list": lambda x: torch._foreach_mul_([x.clone(), x.long()], 2.5),
     "index_select by a matrix": lambda x: x.index_select(0, x.long()[:1] * 0),
     "index_select of a number": lambda x: x[0, 0].index_select(0, rows(x)[1:]),
     "index_select of no number": lambda x: x[0, 0].index_select(0, rows(x)[:0]),

@@ -290,10 +290,7 @@ PLAIN = {
         (IMAGE, Shape(6, 2, 2, 2), Shape(6), [2, 2], [1, 1], [1, 1], False, [0, 0], 2),
     ),
     "embedding": (aten.embedding, (BATCH, LABELS)),
-    "attention": (
-        aten._scaled_dot_product_flash_attention_for_cpu,
-        (Shape(2, 3, 5, 8),) * 3,
-    ),
+    "attention": (aten._scaled_dot_product_flash_attention_for_cpu, (Shape(2, 3, 5, 8),) * 3),
     "group norm": (aten.native_group_norm, (BATCH, ROW, ROW, 5, 4, 1, 2, 1e-5)),
     "interpolate": (aten.upsample_bilinear2d, (Shape(3, 4, 6, 6), [8, 8], False)),
     "sample": (aten.grid_sampler_2d, (Shape(3, 4, 6, 6), Shape(3, 7, 8, 2), 0, 0, False)),

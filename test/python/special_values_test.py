@@ -85,10 +85,7 @@ def test_the_smallest_integer_divided_by_minus_one_ends_no_process(dtype: torch.
 
 @pytest.mark.parametrize(
     ("scan", "values"),
-    [
-        (torch.cumsum, [3e38, 3e38, -3e38, -3e38] * 5),
-        (torch.cumprod, [0.0] + [1e19] * 19),
-    ],
+    [(torch.cumsum, [3e38, 3e38, -3e38, -3e38] * 5), (torch.cumprod, [0.0] + [1e19] * 19)],
 )
 def test_no_element_of_a_scan_depends_on_what_comes_after_it(scan: Callable, values: list[float]):
     x = torch.tensor(values)

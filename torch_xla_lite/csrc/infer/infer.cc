@@ -99,19 +99,27 @@ torch::jit::Stack FunctionalResults(const ops::OpInfo& info, c10::ArrayRef<c10::
   return stack;
 }
 
-// Whether an op in place has a result that torch does not write to its first argument, of another
-// dtype. The meta functions of some ops write it.
+// Whether an op in place has results that torch does not write to its first argument, of other
+// dtypes. The meta functions of some ops write them.
 bool IsTooWide(const ops::OpInfo& info, c10::ArrayRef<c10::IValue> arguments) {
   if (info.has_out || info.mutated != std::vector<int>{0}) return false;
-  const c10::IValue self = arguments[0].isList() ? arguments[0].toListRef()[0] : arguments[0];
-  const c10::ScalarType dtype = self.toTensor().scalar_type();
+  std::vector<c10::ScalarType> written;
+  ops::ForEachTensor(arguments[0],
+                     [&](const at::Tensor& self) { written.push_back(self.scalar_type()); });
   // Of integers, many ops give floats.
-  const bool has_room = c10::isFloatingType(dtype) || c10::isComplexType(dtype);
-  if (has_room &&
-      std::ranges::none_of(arguments, [&](const auto& value) { return IsWider(value, dtype); }))
-    return false;
+  const auto has_room = [&](c10::ScalarType dtype) {
+    const bool is_wide = c10::isFloatingType(dtype) || c10::isComplexType(dtype);
+    return is_wide && std::ranges::none_of(
+                          arguments, [&](const auto& value) { return IsWider(value, dtype); });
+  };
+  if (std::ranges::all_of(written, has_room)) return false;
   const torch::jit::Stack results = FunctionalResults(info, arguments);
-  return !results.empty() && IsWider(results[0], dtype);
+  if (results.empty()) return false;
+  auto dtype = written.begin();
+  bool is_too_wide = false;
+  ops::ForEachTensor(results[0],
+                     [&](const at::Tensor& result) { is_too_wide |= IsWider(result, *dtype++); });
+  return is_too_wide;
 }
 
 bool IsPointwise(const ops::OpInfo& info) {

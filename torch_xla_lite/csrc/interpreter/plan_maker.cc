@@ -185,7 +185,8 @@ class PlanMaker {
     AddResults(node);
     SetKind(node, Moves(node) ? Kind::kView : Kind::kCall);
     // Views, and copies into views, are there again.
-    if (!graph_.steps[node].signature->written && !Moves(node)) last_failing_found_ = node;
+    const bool is_there = graph_.steps[node].signature->written ? !MayShare(node) : Moves(node);
+    if (!is_there) last_failing_found_ = node;
     plan_->steps_.push_back(std::move(step));
     Access& access = accesses_.emplace_back();
     access.is_repeatable = leaf != kNone && node <= last_failing_;
@@ -195,6 +196,22 @@ class PlanMaker {
     for (const Trace::Value& result : steps_[node].results) {
       if (result.memory != kNone) access.writes.push_back(result.memory);
     }
+  }
+
+  // Whether a write that has a result of its own may find the value where it writes it, as that of
+  // x[i] = x[j] where i is j: then the result is the base.
+  bool MayShare(uint32_t node) const {
+    const ir::Position base = graph_.steps[node].operands[0],
+                       value = graph_.steps[node].operands[1];
+    // Of a write through several views, it is there in each run.
+    const bool is_written =
+        graph_.steps[value.step].kind == ir::StepKind::kWrite && steps_[value.step].overwrites;
+    if (steps_[node].overwrites || is_written) return false;
+    bool may_share = false;
+    ForEachIn(ValueAt(base).memory, [&](uint32_t memory) {
+      ForEachIn(ValueAt(value).memory, [&](uint32_t in) { may_share |= in == memory; });
+    });
+    return may_share;
   }
 
   // False if the call has no kept kernels.
