@@ -161,3 +161,11 @@ def test_a_number_before_the_first_tensor_is_not_written_to(call):
     x = torch.arange(4.0)
     assert call(x.to("jax")).tolist() == call(x).tolist()
     assert debug.metrics()["executions"] == 0
+
+
+@pytest.mark.parametrize("place", [0, (1, 0)])
+def test_a_write_to_a_row_that_was_repeated_leaves_the_others(place):
+    rows = [torch.ones(2, device=d).add(1).expand(3, 2).contiguous() for d in ("jax", "cpu")]
+    for x in rows:
+        x[place] = 5
+    assert rows[0].tolist() == rows[1].tolist()

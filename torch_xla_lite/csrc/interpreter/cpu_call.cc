@@ -60,23 +60,6 @@ bool MixesHalves(std::span<const at::Tensor> operands) {
   return std::ranges::any_of(operands, is_half) && std::ranges::any_of(operands, is_other);
 }
 
-// Whether elements may share memory. If none do, each stride is longer than the distance to the
-// last element that the shorter strides lead to.
-bool MayOverlap(const at::Tensor& view) {
-  std::vector<std::pair<int64_t, int64_t>> dims;  // stride and size
-  for (int64_t dim = 0; dim < view.dim(); ++dim) {
-    if (view.size(dim) == 0) return false;
-    if (view.size(dim) > 1) dims.emplace_back(view.stride(dim), view.size(dim));
-  }
-  std::ranges::sort(dims);
-  int64_t reach = 0;
-  for (const auto& [stride, size] : dims) {
-    if (stride <= reach) return true;
-    reach += stride * (size - 1);
-  }
-  return false;
-}
-
 at::Tensor AtStartOfStorage(const at::Tensor& tensor) {
   const at::Tensor dense = tensor.resolve_conj().resolve_neg().contiguous();
   return dense.storage_offset() == 0 ? dense : dense.clone();
@@ -159,6 +142,24 @@ Kernel FindKernel(std::string_view name) {
 }
 
 }  // namespace
+
+// If they do not, each stride is longer than the distance to the last element that the shorter
+// strides lead to.
+bool MayOverlap(const at::Tensor& view) {
+  if (view.is_non_overlapping_and_dense()) return false;
+  std::vector<std::pair<int64_t, int64_t>> dims;  // stride and size
+  for (int64_t dim = 0; dim < view.dim(); ++dim) {
+    if (view.size(dim) == 0) return false;
+    if (view.size(dim) > 1) dims.emplace_back(view.stride(dim), view.size(dim));
+  }
+  std::ranges::sort(dims);
+  int64_t reach = 0;
+  for (const auto& [stride, size] : dims) {
+    if (stride <= reach) return true;
+    reach += stride * (size - 1);
+  }
+  return false;
+}
 
 CpuCall::CpuCall(const ir::Signature& signature) : signature_(signature) {
   const std::string& name = signature.op;

@@ -29,6 +29,9 @@
 
 namespace torch_xla_lite::interpreter {
 
+// Whether elements may share memory.
+bool MayOverlap(const at::Tensor& view);
+
 class CpuCall final : public ir::Signature::Derived {
  public:
   explicit CpuCall(const ir::Signature& signature);

@@ -171,13 +171,14 @@ std::vector<at::Tensor> Interpreter::Run(const ir::Graph& graph, std::vector<at:
   // Whether nothing else needs the memory of the call's first operand. Leaves have other owners.
   const auto may_overwrite = [&](const at::Tensor& first, uint32_t i) {
     if (first.use_count() > 1 || !first.has_storage() || first._is_zerotensor()) return false;
-    if (IsApart(first)) return false;
+    if (IsApart(first) || MayOverlap(first)) return false;
     size_t owners = 1;
     // So few that the cost of a chain of writes stays linear: the longest are copied.
     constexpr uint32_t kMostWrites = 64;
     const uint32_t last = i + kMostWrites;
     for (auto base = lifetimes.BaseOfNext(i); base && i < last; base = lifetimes.BaseOfNext(++i)) {
       const at::Tensor& tensor = results[base->step][base->output];
+      if (MayOverlap(tensor)) return false;
       if (tensor.use_count() == 1 && tensor.is_alias_of(first)) ++owners;
     }
     return first.storage().use_count() == owners;
