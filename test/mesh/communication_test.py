@@ -29,6 +29,11 @@ def test_a_device_sends_what_a_ring_of_its_group_needs(groups: str):
         assert communication.of_program(line) == {kind: (1, size)}
 
 
+def test_parts_of_one_collective_are_counted_once():
+    lines = [f'%x = f32[8] all-gather(%a), {{chain_id="{i}"}}' for i in (0, 0, 1, 0)]
+    assert communication.of_program("\n".join(lines)) == {"all-gather": (2, 64)}
+
+
 def test_a_permutation_sends_what_it_gives():
     line = "%p = f32[4]{0} collective-permute(%a), source_target_pairs={{0,1},{1,0}}"
     assert communication.bytes_sent(f"{line}\n{line}") == {"collective-permute": 32}

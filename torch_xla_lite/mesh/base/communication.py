@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 # As XLA names them; asynchronous ones have a start and an end.
 _KINDS = "all-gather|all-reduce|all-to-all|collective-permute|reduce-scatter|collective-broadcast"
 _CALL = re.compile(rf"= (\S.*?) ({_KINDS})(-start)?\(")
+# XLA for TPUs writes one that runs beside other operations at its start, in these and at its end.
+_CHAIN = re.compile(r'chain_id="(\d+)"')
 _ARRAY = re.compile(r"(pred|[a-z]+\d+)\w*\[([\d,]*)\]")
 
 # Devices of a mesh that differ in some axes only, or in a part of an axis.
@@ -45,8 +47,13 @@ def bytes_sent(hlo: str) -> dict[str, float]:
 
 def _calls(hlo: str) -> Iterator[tuple[str, int, str]]:
     """The collectives of a program: kind, bytes of the results on a device, the line."""
+    chains: set[str] = set()
     for line in hlo.splitlines():
         if call := _CALL.search(line):
+            if chain := _CHAIN.search(line):
+                if chain[1] in chains:
+                    continue
+                chains.add(chain[1])
             kind, starts = call[2], call[3] is not None
             arrays = [*map(_num_bytes, _ARRAY.finditer(call[1]))]
             if starts and kind == "collective-permute":
