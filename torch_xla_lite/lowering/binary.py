@@ -63,7 +63,7 @@ def _mul(a: jax.Array, b: jax.Array) -> jax.Array:
 @lower("aten::add.Tensor", "aten::add.Scalar", rounds="numbers")
 def add(self: Operand, other: Operand, alpha: Operand = 1, *, outs) -> jax.Array:
     dtypes = {getattr(x, "dtype", None) for x in (self, other)}
-    if target.sends_wide_sums() and is_number(alpha, 1) and dtypes == {outs[0].dtype}:
+    if target.rounds_products() and is_number(alpha, 1) and dtypes == {outs[0].dtype}:
         return _add(*_pair(self, other, outs[0]))
     a, b = _wide_pair(self, other, outs[0])
     return _add(a, scaled(b, alpha))

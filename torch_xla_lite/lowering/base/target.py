@@ -10,7 +10,6 @@ target.is_slow_at_convolutions()      # whether convolution_forms.py chooses amo
 target.is_slow_at_windows()           # whether pool.py makes windows of slices
 target.has_fused_attention(dtype)     # whether cuDNN's is tried
 target.fuses_too_much()               # whether values are stored where XLA would not
-target.sends_wide_sums()              # whether a mesh sends sums of 16-bit numbers as float32
 target.most_scores()                  # of attention that is computed at once
 target.has_complex128()               # whether ops of complex128 are lowered
 target.has_eig()                      # whether jax has lax.linalg.eig
@@ -117,12 +116,6 @@ def fuses_too_much() -> bool:
     return platform() == "cpu"
 
 
-def sends_wide_sums() -> bool:
-    """True on GPUs: where numbers of 16 bits become float32 to be added, XLA adds the parts that
-    devices have first, and sends float32. XLA for TPUs narrows them again, and adds no others."""
-    return platform() == "gpu"
-
-
 def most_scores() -> int:
     """On CPUs, as many as a cache holds; forward and backward of 8 heads with 4,096 tokens take
     0.87 of the time so, and 64 MiB in place of 1,024. Elsewhere each block costs reads and writes:
@@ -180,9 +173,10 @@ def product_precision(dtype: np.dtype) -> lax.Precision | None:
 
 
 def rounds_products() -> bool:
-    """True on GPUs, where the kernels of products round as they store, so that no float32 copy of
-    the result is written and read again."""
-    return platform() == "gpu"
+    """True on GPUs and TPUs, where the kernels of products round as they store, so that no float32
+    copy of the result is written and read again. Sums of such results are of 16 bits, too: XLA adds
+    the parts that devices of a mesh have first, and would send float32."""
+    return platform() in ("gpu", "tpu")
 
 
 def divide(a: jax.Array, b: jax.Array) -> jax.Array:
