@@ -29,14 +29,10 @@ def test_a_device_sends_what_a_ring_of_its_group_needs(groups: str):
         assert communication.of_program(line) == {kind: (1, size)}
 
 
-def test_parts_of_one_collective_are_counted_once():
-    lines = [f'%x = f32[8] all-gather(%a), {{chain_id="{i}"}}' for i in (0, 0, 1, 0)]
-    assert communication.of_program("\n".join(lines)) == {"all-gather": (2, 64)}
-
-
-def test_a_permutation_sends_what_it_gives():
+def test_a_permutation_sends_what_it_gives_and_parts_of_one_count_once():
     line = "%p = f32[4]{0} collective-permute(%a), source_target_pairs={{0,1},{1,0}}"
     assert communication.bytes_sent(f"{line}\n{line}") == {"collective-permute": 32}
+    assert communication.bytes_sent(f'{line}, chain_id="1"\n' * 3) == {"collective-permute": 16}
 
 
 # XLA for GPUs has operations that start one of the above, and give the operands, too.
