@@ -266,13 +266,9 @@ def test_a_replaced_lowering_keeps_its_constants():
         torch_xla_lite.register_lowering("custom_ops_test::kept", constants=True)(lambda x: x)
 
 
-def test_an_op_that_is_not_defined_is_refused():
-    with pytest.raises(RuntimeError, match=r"no op custom_ops_test::missing.\nDefine it before"):
-        torch_xla_lite.register_lowering("custom_ops_test::missing")(lambda x: x)
-
-
-def test_a_refusal_is_the_message_and_no_stack_of_calls():
-    with pytest.raises(RuntimeError) as caught:
+def test_an_op_that_is_not_defined_is_refused_without_a_stack_of_calls():
+    text = r"no op custom_ops_test::missing.\nDefine it before"
+    with pytest.raises(RuntimeError, match=text) as caught:
         torch_xla_lite.register_lowering("custom_ops_test::missing")(lambda x: x)
     assert len(str(caught.value).splitlines()) == 2
 
@@ -295,19 +291,12 @@ def test_an_op_that_is_made_of_others_on_every_device_is_refused(library: torch.
         torch_xla_lite.register_lowering("custom_ops_test::composed")(lambda x: x)
 
 
-def test_an_op_with_a_kernel_for_the_device_is_refused(library: torch.library.Library):
-    library.define("taken(Tensor x) -> Tensor")
-    library.impl("taken", lambda x: x + 1, "PrivateUse1")
-    with pytest.raises(RuntimeError, match="taken has a kernel of its own for device jax"):
-        torch_xla_lite.register_lowering("custom_ops_test::taken")(lambda x: x)
-
-
 def test_what_was_refused_is_not_in_the_table(library: torch.library.Library):
     library.define("twice(Tensor x) -> Tensor")
     library.impl("twice", torch.empty_like, "Meta")
     refused = torch.library.Library("custom_ops_test", "IMPL")
     refused.impl("twice", lambda x: x + 1, "PrivateUse1")
-    with pytest.raises(RuntimeError, match="twice has a kernel"):
+    with pytest.raises(RuntimeError, match="twice has a kernel of its own for device jax"):
         torch_xla_lite.register_lowering("custom_ops_test::twice")(lambda x: x)
     refused._destroy()
     torch_xla_lite.register_lowering("custom_ops_test::twice")(lambda x: x * 2)
@@ -400,18 +389,21 @@ def test_weights_are_overwritten_though_a_graph_calls_foreign_code(observe):
     assert len(set(momentum_steps(observe))) == 1
 
 
-def test_only_foreign_calls_and_what_they_need_are_waited_for(monkeypatch: pytest.MonkeyPatch):
-    awaited: list[int] = []
+@pytest.fixture
+def awaited(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many values are waited for, each time."""
+    counts: list[int] = []
     wait = jax.block_until_ready
-    monkeypatch.setattr(jax, "block_until_ready", lambda x: awaited.append(len(x)) or wait(x))
+    monkeypatch.setattr(jax, "block_until_ready", lambda x: counts.append(len(x)) or wait(x))
+    return counts
+
+
+def test_only_foreign_calls_and_what_they_need_are_waited_for(awaited: list[int]):
     momentum_steps(FOREIGN["callback"])
     assert awaited == [1] * 4  # The value of the callback, and not weights, momentum and loss.
 
 
-def test_that_holds_where_nothing_is_overwritten(monkeypatch: pytest.MonkeyPatch):
-    awaited: list[int] = []
-    wait = jax.block_until_ready
-    monkeypatch.setattr(jax, "block_until_ready", lambda x: awaited.append(len(x)) or wait(x))
+def test_that_holds_where_nothing_is_overwritten(awaited: list[int]):
     x = torch.linspace(0, 1, 1000).to("jax")
     incremented, rest = checked(x + 1, 1000), x.cos()
     torch_xla_lite.sync()

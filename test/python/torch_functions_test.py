@@ -70,16 +70,6 @@ def test_the_gradient_is_the_one_that_torch_records():
         np.testing.assert_allclose(found[name], parameter.grad.numpy(), rtol=1e-3, atol=1e-3)
 
 
-@pytest.mark.nightly
-def test_modes_are_those_at_the_call():
-    module = images()
-    fn, state = to_jax(module)
-    evaluated, buffers = fn(state["params"], state["buffers"], array(X)), module.eval()
-    evaluated, buffers = fn(state["params"], state["buffers"], array(X))
-    assert_close(evaluated, module(X))
-    assert buffers["1.num_batches_tracked"] == 0
-
-
 TRANSFORMS = {
     "vmap": lambda f, x: jax.vmap(f)(jnp.stack([x, 2 * x])),
     "scan": lambda f, x: jax.lax.scan(lambda c, v: (c, f(v)), 0, jnp.stack([x, 2 * x]))[1],
