@@ -134,13 +134,13 @@ def softplus_backward(
     return lax.select(linear, grad, lax.mul(grad, lax.logistic(scaled)))
 
 
-@lower("aten::log_sigmoid_forward", refuses="biuc")
+@lower("aten::log_sigmoid_forward", refuses="biuc", shape="like_both")
 def log_sigmoid_forward(self: jax.Array, *, outs) -> tuple[jax.Array, jax.Array]:
     # The second output is a buffer for the CPU kernel; the backward below does not need it.
     return lax.neg(log1p_exp(lax.neg(opmath(self)))), lax.full(outs[1].shape, 0, outs[1].dtype)
 
 
-@lower("aten::log_sigmoid_backward")
+@lower("aten::log_sigmoid_backward", shape="like_all")
 @broadcasting()
 def log_sigmoid_backward(grad_output: jax.Array, self: jax.Array, buffer: jax.Array) -> jax.Array:
     return lax.mul(opmath(grad_output), lax.logistic(lax.neg(opmath(self))))

@@ -266,7 +266,9 @@ def flash_attention_for_cpu(
     return tuple(_joined(x, query.shape[2]) for x in results)
 
 
-@lower("aten::_scaled_dot_product_flash_attention_for_cpu_backward")
+@lower(
+    "aten::_scaled_dot_product_flash_attention_for_cpu_backward", shape="flash_attention_backward"
+)
 def flash_attention_for_cpu_backward(
     grad_out: jax.Array,
     query: jax.Array,

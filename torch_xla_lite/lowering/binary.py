@@ -75,7 +75,7 @@ def sub(self: Operand, other: Operand, alpha: Operand = 1, *, outs) -> jax.Array
     return lax.sub(a, scaled(b, alpha))
 
 
-@lower("aten::rsub.Tensor", rounds="numbers")
+@lower("aten::rsub.Tensor", rounds="numbers", shape="elementwise")
 @lower("aten::rsub.Scalar", rounds="numbers", shape="elementwise")
 def rsub(self: Operand, other: Operand, alpha: Operand = 1, *, outs) -> jax.Array:
     a, b = _wide_pair(self, other, outs[0])
@@ -152,7 +152,13 @@ def divide_rounded(a: jax.Array, b: jax.Array, rounding_mode: str) -> jax.Array:
     return lax.select(lax.eq(b, zero), lax.div(a, b), floored)
 
 
-@lower("aten::floor_divide", divides="integers", shares="self=same other=same", rounds="operands")
+@lower(
+    "aten::floor_divide",
+    divides="integers",
+    shares="self=same other=same",
+    rounds="operands",
+    shape="floor_divide",
+)
 @lower("aten::floor_divide.Scalar", divides="integers", shares="self=same other=same")
 def floor_divide(self: Operand, other: Operand, *, outs) -> jax.Array:
     return div_mode(self, other, rounding_mode="floor", outs=outs)
@@ -264,7 +270,7 @@ def _logical(name: str, combine: Callable[[jax.Array, jax.Array], jax.Array]) ->
         a, b = (broadcast(to_bool(x), outs[0].shape) for x in (self, other))
         return combine(a, b)
 
-    lower(f"aten::logical_{name}")(lowering)
+    lower(f"aten::logical_{name}", shape="mask")(lowering)
 
 
 def to_bool(x: Operand) -> jax.Array:

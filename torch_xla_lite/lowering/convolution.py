@@ -129,7 +129,12 @@ def _per_channel(values: jax.Array, like: jax.Array) -> jax.Array:
     return lax.broadcast_in_dim(convert(values, like.dtype), like.shape, (1,))
 
 
-@lower("aten::convolution_backward", any_strides=True, completed_by="convolution_backward")
+@lower(
+    "aten::convolution_backward",
+    any_strides=True,
+    completed_by="convolution_backward",
+    shape="convolution_backward",
+)
 @lower("aten::convolution_backward_overrideable")
 def convolution_backward(
     grad_output: jax.Array,

@@ -38,7 +38,7 @@ def one_hot(self: jax.Array, num_classes: int = -1) -> jax.Array:
     return convert(self[..., None] == classes, self.dtype)
 
 
-@lower("aten::embedding_dense_backward")
+@lower("aten::embedding_dense_backward", shape="embedding_backward")
 def embedding_dense_backward(
     grad_output: jax.Array,
     indices: jax.Array,

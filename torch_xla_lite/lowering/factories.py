@@ -29,7 +29,8 @@ def _zeros(outs: list[jax.ShapeDtypeStruct]) -> jax.Array:
     return lax.full(outs[0].shape, 0, outs[0].dtype)
 
 
-@lower("aten::empty.memory_format", "aten::new_empty", "aten::new_zeros", zeros=True)
+@lower("aten::empty.memory_format", zeros=True)
+@lower("aten::new_empty", "aten::new_zeros", zeros=True, shape="new")
 @lower("aten::zeros", zeros=True, shape="factory")
 @lower("aten::zeros_like", zeros=True, shape="like")
 @lower("aten::empty_like", zeros=True, shape="like")
@@ -41,7 +42,7 @@ def zeros(*args: object, outs: list[jax.ShapeDtypeStruct], **kwargs: object) -> 
     return _zeros(outs)
 
 
-@lower("aten::new_ones")
+@lower("aten::new_ones", shape="new")
 @lower("aten::ones", shape="factory")
 @lower("aten::ones_like", shape="like")
 def ones(*args: object, outs: list[jax.ShapeDtypeStruct], **kwargs: object) -> jax.Array:
@@ -59,7 +60,7 @@ def full_like(self: jax.Array, value: Operand, *, dtype=None, outs) -> jax.Array
     return full(outs[0].shape, value, outs[0].dtype)
 
 
-@lower("aten::new_full")
+@lower("aten::new_full", shape="new")
 def new_full(
     self: jax.Array, size: list[int], fill_value: Operand, *, dtype=None, outs
 ) -> jax.Array:

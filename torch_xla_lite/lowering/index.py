@@ -190,7 +190,13 @@ def unsafe_masked_index_put_accumulate(
     return _added(self.at[_key(indices)], kept, mode="clip")
 
 
-@lower("aten::index_select", shares="self=nothing", elements="self", refused_if="no_rows")
+@lower(
+    "aten::index_select",
+    shares="self=nothing",
+    elements="self",
+    refused_if="no_rows",
+    shape="index_select",
+)
 def index_select(self: jax.Array, dim: int, index: jax.Array) -> jax.Array:
     if self.ndim == 0:
         return self

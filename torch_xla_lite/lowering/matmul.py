@@ -113,12 +113,12 @@ def grouped_mm(self: jax.Array, mat2: jax.Array, offs: jax.Array) -> jax.Array:
     return jax.ops.segment_sum(products, group, len(offs))
 
 
-@lower("aten::mv", refuses="b", one_dtype="self vec")
+@lower("aten::mv", refuses="b", one_dtype="self vec", shape="vector_product")
 def mv(self: jax.Array, vec: jax.Array) -> jax.Array:
     return dot(self, vec, (((1,), (0,)), ((), ())))
 
 
-@lower("aten::dot", refuses="b")
+@lower("aten::dot", refuses="b", shape="vector_product")
 def dot_(self: jax.Array, tensor: jax.Array) -> jax.Array:
     return dot(self, tensor, (((0,), (0,)), ((), ())))
 
@@ -213,7 +213,7 @@ def linear_(input: jax.Array, weight: jax.Array, bias: jax.Array | None = None) 
     return linear(input, weight, bias)
 
 
-@lower("aten::linear_backward", own_kernel="linear_backward")
+@lower("aten::linear_backward", own_kernel="linear_backward", shape="linear_backward")
 def linear_backward(
     self: jax.Array, grad_output: jax.Array, weight: jax.Array, output_mask: list[bool], *, outs
 ) -> tuple[jax.Array | None, jax.Array | None, jax.Array | None]:

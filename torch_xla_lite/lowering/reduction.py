@@ -117,12 +117,12 @@ def amin(self: jax.Array, dim: Dims = None, keepdim: bool = False) -> jax.Array:
     return _extreme(self, canonical_dims(dim, self.ndim), keepdim, False)
 
 
-@lower("aten::max", refuses="c", elements="self")
+@lower("aten::max", refuses="c", elements="self", shape="extreme")
 def max_(self: jax.Array) -> jax.Array:
     return amax(self)
 
 
-@lower("aten::min", refuses="c", elements="self")
+@lower("aten::min", refuses="c", elements="self", shape="extreme")
 def min_(self: jax.Array) -> jax.Array:
     return amin(self)
 
@@ -274,28 +274,28 @@ def _var_mean(self, dim, correction, keepdim):
     return moments(x, canonical_dims(dim, x.ndim), 1 if correction is None else correction, keepdim)
 
 
-@lower("aten::var.correction", constants=True, refuses="biu")
+@lower("aten::var.correction", constants=True, refuses="biu", shape="variance")
 def var(
     self: jax.Array, dim: Dims = None, *, correction: Number | None = None, keepdim: bool = False
 ) -> jax.Array:
     return _var_mean(self, dim, correction, keepdim)[0]
 
 
-@lower("aten::std.correction", constants=True, refuses="biu")
+@lower("aten::std.correction", constants=True, refuses="biu", shape="variance")
 def std(
     self: jax.Array, dim: Dims = None, *, correction: Number | None = None, keepdim: bool = False
 ) -> jax.Array:
     return _root(_var_mean(self, dim, correction, keepdim)[0])
 
 
-@lower("aten::var_mean.correction", constants=True, refuses="biu")
+@lower("aten::var_mean.correction", constants=True, refuses="biu", shape="variance_and_mean")
 def var_mean(
     self: jax.Array, dim: Dims = None, *, correction: Number | None = None, keepdim: bool = False
 ) -> tuple[jax.Array, jax.Array]:
     return _var_mean(self, dim, correction, keepdim)
 
 
-@lower("aten::std_mean.correction", constants=True, refuses="biu")
+@lower("aten::std_mean.correction", constants=True, refuses="biu", shape="variance_and_mean")
 def std_mean(
     self: jax.Array, dim: Dims = None, *, correction: Number | None = None, keepdim: bool = False
 ) -> tuple[jax.Array, jax.Array]:

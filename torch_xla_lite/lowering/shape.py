@@ -33,7 +33,7 @@ def cat(tensors: list[jax.Array], dim: int = 0, *, outs) -> jax.Array:
     return lax.concatenate(parts, canonical_dim(dim, len(outs[0].shape)))
 
 
-@lower("aten::stack", shares="tensors=nothing")
+@lower("aten::stack", shares="tensors=nothing", shape="stack")
 @lower("aten::_stack")
 def stack(tensors: list[jax.Array], dim: int = 0, *, outs) -> jax.Array:
     dim = canonical_dim(dim, len(outs[0].shape))
@@ -41,7 +41,7 @@ def stack(tensors: list[jax.Array], dim: int = 0, *, outs) -> jax.Array:
     return parts[0] if len(parts) == 1 else lax.concatenate(parts, dim)
 
 
-@lower("aten::repeat")
+@lower("aten::repeat", shape="repeat")
 def repeat(self: jax.Array, repeats: list[int]) -> jax.Array:
     return jnp.tile(lax.reshape(self, (1,) * (len(repeats) - self.ndim) + self.shape), repeats)
 
@@ -55,7 +55,7 @@ def repeat_interleave(repeats: jax.Array, *, output_size: int | None = None, out
     return jnp.repeat(positions, repeats, total_repeat_length=size)
 
 
-@lower("aten::flip")
+@lower("aten::flip", shape="flip")
 def flip(self: jax.Array, dims: list[int]) -> jax.Array:
     return lax.rev(self, canonical_dims(dims, self.ndim)) if dims and self.ndim else self
 

@@ -40,7 +40,7 @@ def sorted_with_index(x: jax.Array, dim: int, descending: bool) -> Pair:
     return values, convert(indices, np.dtype(np.int64))
 
 
-@lower("aten::sort", refuses="c", shares="self=same", refused_if="foreign_dim")
+@lower("aten::sort", refuses="c", shares="self=same", refused_if="foreign_dim", shape="sort")
 def sort(self: jax.Array, dim: int = -1, descending: bool = False) -> Pair:
     return sorted_with_index(self, canonical_dim(dim, self.ndim), descending)
 

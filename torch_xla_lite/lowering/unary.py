@@ -274,12 +274,12 @@ def frac(self: jax.Array) -> jax.Array:
     return lax.sub(self, truncate(self))
 
 
-@lower("aten::isinf")
+@lower("aten::isinf", shape="mask")
 def isinf(self: jax.Array) -> jax.Array:
     return jnp.isinf(self)
 
 
-@lower("aten::isnan")
+@lower("aten::isnan", shape="mask")
 def isnan(self: jax.Array) -> jax.Array:
     return lax.ne(self, self)
 
@@ -314,7 +314,7 @@ def log2(self: jax.Array, *, outs) -> jax.Array:
     return _log_base(self, outs[0].dtype, 2.0, 1.0, 0.0)
 
 
-@lower("aten::logical_not")
+@lower("aten::logical_not", shape="mask")
 def logical_not(self: jax.Array) -> jax.Array:
     return lax.eq(self, lax.full_like(self, 0))
 

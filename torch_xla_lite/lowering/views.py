@@ -379,7 +379,7 @@ def select_scatter(self: jax.Array, src: jax.Array, dim: int, index: Index) -> j
     return write_select(self, convert(src, self.dtype), dim, index)
 
 
-@lower("aten::select_backward", indexes=True)
+@lower("aten::select_backward", indexes=True, shape="select_backward")
 def select_backward(
     grad_output: jax.Array, input_sizes: list[int], dim: int, index: Index
 ) -> jax.Array:
@@ -475,7 +475,7 @@ def slice_scatter(
     return write_slice(self, convert(src, self.dtype), dim, start, end, step)
 
 
-@lower("aten::slice_backward", indexes=True)
+@lower("aten::slice_backward", indexes=True, shape="slice_backward")
 def slice_backward(
     grad_output: jax.Array,
     input_sizes: list[int],

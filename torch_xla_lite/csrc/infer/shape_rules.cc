@@ -2,6 +2,7 @@
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/native/TypeProperties.h>
 
 #include <algorithm>
 #include <array>
@@ -115,15 +116,27 @@ Results FactoryLike(Arguments arguments) {
       {Meta(self.sizes(), options[0].isNone() ? self.scalar_type() : options[0].toScalarType())}};
 }
 
+bool HasNegative(at::IntArrayRef sizes) {
+  return std::ranges::any_of(sizes, [](int64_t size) { return size < 0; });
+}
+
+// options: (dtype, layout, device, pin_memory)
+Results Made(const at::DimVector& sizes, c10::ScalarType dtype, Arguments options) {
+  const bool is_strided = options[1].isNone() || options[1].toLayout() == at::kStrided;
+  if (!is_strided || HasNegative(sizes)) return {};
+  return {{Meta(sizes, options[0].isNone() ? dtype : options[0].toScalarType())}};
+}
+
 // What ends with (size, dtype, layout, device, pin_memory).
 Results Factory(Arguments arguments) {
-  const Arguments options = arguments.slice(arguments.size() - 4);
-  const at::DimVector sizes = arguments[arguments.size() - 5].toDimVector();
-  const bool is_strided = options[1].isNone() || options[1].toLayout() == at::kStrided;
-  if (!is_strided || std::ranges::any_of(sizes, [](int64_t size) { return size < 0; })) return {};
-  const c10::IValue& dtype = options[0];
-  return {
-      {Meta(sizes, dtype.isNone() ? at::get_default_dtype_as_scalartype() : dtype.toScalarType())}};
+  return Made(arguments[arguments.size() - 5].toDimVector(), at::get_default_dtype_as_scalartype(),
+              arguments.slice(arguments.size() - 4));
+}
+
+// (self, size, value if it is new_full, dtype, layout, device, pin_memory)
+Results NewFactory(Arguments arguments) {
+  return Made(arguments[1].toDimVector(), arguments[0].toTensor().scalar_type(),
+              arguments.slice(arguments.size() - 4));
 }
 
 // The same for random numbers, which are no integers.
@@ -203,11 +216,157 @@ Results Convolution(Arguments arguments) {
   return {{Meta(sizes, input.scalar_type())}};
 }
 
+// The gradients of the input, the weight and the bias of a layer that gives `result`.
+Results LayerGradients(const Results& result, const c10::IValue& grad, const Tensor& input,
+                       const Tensor& weight, const c10::IValue& output_mask) {
+  if (!result || !IsLike(grad, (*result)[0].toTensor())) return {};
+  const auto mask = output_mask.toBoolList();
+  std::vector<c10::IValue> gradients(3, Tensor());
+  if (mask[0]) gradients[0] = Like(input);
+  if (mask[1]) gradients[1] = Like(weight);
+  if (mask[2]) gradients[2] = Meta({weight.size(0)}, weight.scalar_type());
+  return gradients;
+}
+
+// (input, grad_output, weight, output_mask)
+Results LinearBackward(Arguments arguments) {
+  const c10::IValue &input = arguments[0], &weight = arguments[2];
+  const Results result = Linear({input, weight, c10::IValue()});
+  return LayerGradients(result, arguments[1], input.toTensor(), weight.toTensor(), arguments[3]);
+}
+
+// (grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding,
+// groups, output_mask)
+Results ConvolutionBackward(Arguments arguments) {
+  std::vector<c10::IValue> forward = arguments.slice(1, 9).vec();
+  forward[2] = c10::IValue();
+  const Tensor &input = arguments[1].toTensor(), &weight = arguments[2].toTensor();
+  const bool has_bias = !arguments[3].isNone() && weight.dim() > 0 &&
+                        arguments[3].toDimVector() == at::DimVector{weight.size(0)};
+  if (arguments[10].toBoolList()[2] && !has_bias) return {};
+  return LayerGradients(Convolution(forward), arguments[0], input, weight, arguments[10]);
+}
+
+bool IsIndex(const Tensor& tensor) {
+  return tensor.is_meta() &&
+         (tensor.scalar_type() == at::kLong || tensor.scalar_type() == at::kInt);
+}
+
+// (grad_output, indices, num_weights, padding_idx, scale_grad_by_freq)
+Results EmbeddingBackward(Arguments arguments) {
+  const Tensor &grad = arguments[0].toTensor(), &indices = arguments[1].toTensor();
+  if (!IsFloat(grad) || !IsIndex(indices) || grad.dim() != indices.dim() + 1) return {};
+  if (grad.sizes().slice(0, indices.dim()) != indices.sizes() || arguments[2].toInt() < 0)
+    return {};
+  return {{Meta({arguments[2].toInt(), grad.size(-1)}, grad.scalar_type())}};
+}
+
+// The gradient of a view. (grad_output, input_sizes, the other arguments of the view)
+template <const char* view>
+Results ViewBackward(Arguments arguments) {
+  const Tensor& grad = arguments[0].toTensor();
+  const at::DimVector sizes = arguments[1].toDimVector();
+  if (!grad.is_meta() || HasNegative(sizes)) return {};
+  torch::jit::Stack viewed = {Meta(sizes, grad.scalar_type())};
+  viewed.insert(viewed.end(), arguments.begin() + 2, arguments.end());
+  ops::FindOp(view)->callBoxed(&viewed);
+  if (viewed[0].toTensor().sizes() != grad.sizes()) return {};
+  return {{Meta(sizes, grad.scalar_type())}};
+}
+
+constexpr char kDiagonal[] = "aten::diagonal", kSelect[] = "aten::select.int",
+               kSlice[] = "aten::slice.Tensor";
+
+// (tensors, dim)
+Results Stack(Arguments arguments) {
+  const auto tensors = arguments[0].toListRef();
+  if (tensors.empty() || !tensors[0].toTensor().is_meta()) return {};
+  const Tensor& first = tensors[0].toTensor();
+  const auto is_like = [&](const c10::IValue& tensor) { return IsLike(tensor, first); };
+  const int64_t dim = arguments[1].toInt(), rank = first.dim() + 1;
+  if (!std::ranges::all_of(tensors, is_like) || dim < -rank || dim >= rank) return {};
+  at::DimVector sizes(first.sizes());
+  sizes.insert(sizes.begin() + (dim < 0 ? dim + rank : dim), std::ssize(tensors));
+  return {{Meta(sizes, first.scalar_type())}};
+}
+
+// (self, dim, index)
+Results IndexSelect(Arguments arguments) {
+  const Tensor &self = arguments[0].toTensor(), &index = arguments[2].toTensor();
+  if (!self.is_meta() || !IsIndex(index) || index.dim() > 1) return {};
+  if (self.dim() == 0 || !IsDim(arguments[1].toInt(), self)) return {};
+  at::DimVector sizes(self.sizes());
+  sizes[arguments[1].toInt() + (arguments[1].toInt() < 0 ? self.dim() : 0)] = index.numel();
+  return {{Meta(sizes, self.scalar_type())}};
+}
+
+// Masks of elements, for tensors of any dtypes.
+Results Mask(Arguments arguments) {
+  at::DimVector sizes;
+  for (const c10::IValue& value : arguments) {
+    if (!value.toTensor().is_meta() || !Broadcast(value.toTensor().sizes(), &sizes)) return {};
+  }
+  return {{Meta(sizes, at::kBool)}};
+}
+
+// (self, other), of which one may be a number. The result has the dtype that both have together.
+Results FloorDivide(Arguments arguments) {
+  at::DimVector sizes;
+  for (const c10::IValue& value : arguments) {
+    const Tensor& tensor = value.toTensor();
+    if (tensor.is_meta() ? !Broadcast(tensor.sizes(), &sizes) : tensor.dim() > 0) return {};
+  }
+  at::native::ResultTypeState state;
+  for (const c10::IValue& value : arguments)
+    state = at::native::update_result_type_state(value.toTensor(), state);
+  const c10::ScalarType dtype = at::native::result_type(state);
+  if (dtype == at::kBool || c10::isComplexType(dtype)) return {};
+  return {{Meta(sizes, dtype)}};
+}
+
+// (self, repeats)
+Results Repeat(Arguments arguments) {
+  const Tensor& self = arguments[0].toTensor();
+  at::DimVector sizes = arguments[1].toDimVector();
+  if (!self.is_meta() || HasNegative(sizes) || std::ssize(sizes) < self.dim()) return {};
+  for (int64_t i = 1; i <= self.dim(); ++i) sizes[sizes.size() - i] *= self.size(-i);
+  return {{Meta(sizes, self.scalar_type())}};
+}
+
+// (self, dims)
+Results Flip(Arguments arguments) {
+  const Tensor& self = arguments[0].toTensor();
+  const at::DimVector dims = arguments[1].toDimVector();
+  const bool is_one = dims.size() == 1 && self.dim() > 0 && IsDim(dims[0], self);
+  return is_one && self.is_meta() ? Results({Like(self)}) : Results();
+}
+
+// (self, dim, descending)
+Results Sort(Arguments arguments) {
+  const Tensor& self = arguments[0].toTensor();
+  if (!IsFloat(self) || self.dim() == 0 || !IsDim(arguments[1].toInt(), self)) return {};
+  return {{Like(self), Meta(self.sizes(), at::kLong)}};
+}
+
+// The largest or smallest element of (self).
+Results Extreme(Arguments arguments) {
+  const Tensor& self = arguments[0].toTensor();
+  const bool is_plain = self.is_meta() && !c10::isComplexType(self.scalar_type());
+  return is_plain && self.numel() > 0 ? Results({Meta({}, self.scalar_type())}) : Results();
+}
+
+// Products of a vector with (a matrix or vector, it).
+Results VectorProduct(Arguments arguments) {
+  const Tensor &self = arguments[0].toTensor(), &vector = arguments[1].toTensor();
+  if (!IsFloat(self) || vector.dim() != 1 || self.dim() < 1 || self.dim() > 2) return {};
+  if (!Fits(arguments[1], self.scalar_type(), {self.size(-1)})) return {};
+  return {{Meta(self.sizes().slice(0, self.dim() - 1), self.scalar_type())}};
+}
+
 // (weight, indices, padding_idx, scale_grad_by_freq, sparse)
 Results Embedding(Arguments arguments) {
   const Tensor &weight = arguments[0].toTensor(), &indices = arguments[1].toTensor();
-  const bool has_indices = indices.scalar_type() == at::kLong || indices.scalar_type() == at::kInt;
-  if (!IsFloat(weight) || weight.dim() != 2 || !has_indices) return {};
+  if (!IsFloat(weight) || weight.dim() != 2 || !IsIndex(indices)) return {};
   at::DimVector sizes(indices.sizes());
   sizes.push_back(weight.size(1));
   return {{Meta(sizes, weight.scalar_type())}};
@@ -221,6 +380,14 @@ Results FlashAttention(Arguments arguments) {
   const auto of_sums =
       c10::isReducedFloatingType(query.scalar_type()) ? at::kFloat : query.scalar_type();
   return {{Like(query), Meta(query.sizes().slice(0, 3), of_sums)}};
+}
+
+// (grad_out, query, key, value, out, logsumexp, ...)
+Results FlashAttentionBackward(Arguments arguments) {
+  const Tensor& query = arguments[1].toTensor();
+  if (!IsFloat(query) || query.dim() != 4 || !IsLike(arguments[0], query)) return {};
+  if (!IsLike(arguments[4], query) || !IsLike(arguments[2], arguments[3].toTensor())) return {};
+  return {{Like(query), Like(arguments[2].toTensor()), Like(arguments[3].toTensor())}};
 }
 
 // (input, p, train)
@@ -387,6 +554,39 @@ Results LossBackward(Arguments arguments) {
   return {{Like(arguments[1].toTensor())}};
 }
 
+// As many results like the first as the op has, if all tensors are like this.
+template <int count>
+Results LikeAll(Arguments arguments) {
+  const Tensor& first = arguments[0].toTensor();
+  if (!IsFloat(first)) return {};
+  for (const c10::IValue& value : arguments) {
+    if (value.isTensor() && !IsLike(value, first)) return {};
+  }
+  return std::vector<c10::IValue>(count, Like(first));
+}
+
+// (grad_output, self, weight)
+Results PreluBackward(Arguments arguments) {
+  const Tensor &self = arguments[1].toTensor(), &weight = arguments[2].toTensor();
+  at::DimVector sizes(self.sizes());
+  if (!IsFloat(self) || !IsLike(arguments[0], self) || !Broadcast(weight.sizes(), &sizes))
+    return {};
+  if (self.sizes() != sizes || weight.scalar_type() != self.scalar_type()) return {};
+  return {{Like(self), Like(self)}};
+}
+
+// (grad_output, self, dim)
+Results GluBackward(Arguments arguments) {
+  const Tensor& self = arguments[1].toTensor();
+  if (!IsFloat(self) || !IsDim(arguments[2].toInt(), self) || self.dim() == 0) return {};
+  at::DimVector sizes(self.sizes());
+  int64_t& halved = sizes[arguments[2].toInt() + (arguments[2].toInt() < 0 ? self.dim() : 0)];
+  if (halved % 2 != 0) return {};
+  halved /= 2;
+  if (!Fits(arguments[0], self.scalar_type(), sizes)) return {};
+  return {{Like(self)}};
+}
+
 // The results of another op.
 Results By(std::string_view op, torch::jit::Stack arguments) {
   if (!CallMetaFunction(*ops::FindOp(op), &arguments)) return {};
@@ -400,6 +600,14 @@ Results Sum(Arguments arguments) {
 
 Results Mean(Arguments arguments) {
   return By("aten::mean.dim", {arguments[0], {}, false, arguments[1]});
+}
+
+// (self, dim, correction, keepdim)
+template <int count>
+Results Variance(Arguments arguments) {
+  if (!IsFloat(arguments[0].toTensor())) return {};
+  const auto mean = By("aten::mean.dim", {arguments[0], arguments[1], arguments[3], {}});
+  return mean ? std::vector<c10::IValue>(count, (*mean)[0]) : Results();
 }
 
 // (self, dim, keepdim), which is an error for no dimensions
@@ -446,31 +654,54 @@ Rule FindRule(std::string_view name) {
       {"batch_norm", BatchNorm},
       {"batch_norm_backward", BatchNormBackward},
       {"convolution", Convolution},
+      {"convolution_backward", ConvolutionBackward},
+      {"diagonal_backward", ViewBackward<kDiagonal>},
       {"dropout", Dropout},
       {"dropout_backward", DropoutBackward},
       {"elementwise", Elementwise},
       {"embedding", Embedding},
+      {"embedding_backward", EmbeddingBackward},
       {"encoder_layer", EncoderLayer},
+      {"extreme", Extreme},
       {"factory", Factory},
       {"flash_attention", FlashAttention},
+      {"flash_attention_backward", FlashAttentionBackward},
+      {"flip", Flip},
+      {"floor_divide", FloorDivide},
+      {"glu_backward", GluBackward},
       {"grid", GridSampler2d},
       {"group_norm", GroupNorm},
       {"group_norm_backward", GroupNormBackward},
+      {"index_select", IndexSelect},
       {"layer_norm", LayerNorm},
       {"layer_norm_backward", LayerNormBackward},
       {"ldexp", Ldexp},
       {"like", FactoryLike},
+      {"like_all", LikeAll<1>},
+      {"like_both", LikeAll<2>},
       {"linear", Linear},
+      {"linear_backward", LinearBackward},
       {"logsumexp", LogSumExp},
       {"loss", Loss},
       {"loss_backward", LossBackward},
+      {"mask", Mask},
       {"masked_fill", MaskedFill},
       {"mean", Mean},
+      {"new", NewFactory},
+      {"prelu_backward", PreluBackward},
       {"random", Random},
       {"range", Range},
+      {"repeat", Repeat},
+      {"select_backward", ViewBackward<kSelect>},
+      {"slice_backward", ViewBackward<kSlice>},
       {"soft_margin_loss", SoftMarginLoss},
       {"softmax", Softmax},
+      {"sort", Sort},
+      {"stack", Stack},
       {"sum", Sum},
+      {"variance", Variance<1>},
+      {"variance_and_mean", Variance<2>},
+      {"vector_product", VectorProduct},
       {"where", Where},
   });
   return ops::Named(kRules, name);

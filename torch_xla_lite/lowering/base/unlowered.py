@@ -28,7 +28,10 @@ UNLOWERED: dict[str, Facts] = {
     **{f"aten::{name}": Facts(kernel="cpu") for name in _ON_CPU.split()},
     **{f"aten::{name}": Facts(kernel="other") for name in _OTHERS.split()},
     **{f"aten::{name}": Facts(refuses="biuc") for name in _OF_FLOATS.split()},
+    "aten::_prelu_kernel_backward": Facts(shape="prelu_backward"),
     "aten::binary_cross_entropy_backward": Facts(shape="loss_backward"),
+    "aten::diagonal_backward": Facts(shape="diagonal_backward"),
+    "aten::glu_backward": Facts(shape="glu_backward"),
     "aten::huber_loss": Facts(
         refuses="biuc", one_dtype="self target", numbers="delta>0", shape="loss"
     ),
