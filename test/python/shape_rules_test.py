@@ -92,6 +92,7 @@ GRADIENTS = {
     aten.hardsigmoid_backward: (),
     aten.hardswish_backward: (),
     aten.hardtanh_backward: (-1, 1),
+    aten.log_sigmoid_backward: (X,),
     aten.leaky_relu_backward: (0.1, False),
     aten.mish_backward: (),
     aten.sigmoid_backward: (),
@@ -100,6 +101,7 @@ GRADIENTS = {
     aten.tanh_backward: (),
     aten.threshold_backward: (0,),
 }
+ATTENTION, SUMS = Shape(2, 3, 5, 8), Shape(2, 3, 5)
 FOREACH_LISTS = [
     [X, Shape(2)],
     [X, Shape(2, dtype=F64)],
@@ -188,6 +190,50 @@ CASES = [
             ("addcdiv", "ScalarList", ([X, Shape(2)], [X, Shape(2)], [1.0, 2.0])),
         )
     ),
+    *(
+        (op, (grad, *more))
+        for grad in (X, Shape(3, 3), Shape(4), Shape(3))
+        for op, more in (
+            *(
+                (aten.select_backward, ([3, 4], dim, index))
+                for dim in (0, -1, 2)
+                for index in (1, 3)
+            ),
+            *(
+                (aten.slice_backward, ([3, size], 1, 0, end, 1))
+                for size in (4, 7)
+                for end in (3, 9)
+            ),
+            *((aten.diagonal_backward, ([3, 4], offset, 0, 1)) for offset in (0, 1)),
+            *((aten.glu_backward, (Shape(*sizes), -1)) for sizes in ((3, 8), (3, 4), (3, 7))),
+            *((aten._prelu_kernel_backward, (X, weight)) for weight in (ROW, X, Shape(2, 3, 4))),
+            *(
+                (aten.embedding_dense_backward, (labels, 9, -1, False))
+                for labels in (Shape(3, dtype=I64), LABELS)
+            ),
+            *(
+                (aten.linear_backward, (Shape(3, 6), X, weight, mask))
+                for mask in MASKS
+                for weight in (Shape(4, 6), X)
+            ),
+        )
+    ),
+    *(
+        (
+            aten.convolution_backward,
+            (grad, IMAGE, Shape(6, 2, 2, 2), sizes, [2, 2], [1, 1], [1, 1], False, [0, 0], 2, mask),
+        )
+        for grad in (Shape(2, 6, 3, 4), IMAGE)
+        for sizes in ([6], None)
+        for mask in MASKS
+    ),
+    *(
+        (
+            aten._scaled_dot_product_flash_attention_for_cpu_backward,
+            (grad, ATTENTION, ATTENTION, ATTENTION, ATTENTION, SUMS, 0.0, False),
+        )
+        for grad in (ATTENTION, Shape(2, 3, 5, 8, dtype=F64))
+    ),
 ]
 
 
@@ -230,7 +276,9 @@ OPS = """
     nn_functional_huber_loss nn_functional_binary_cross_entropy
     nn_functional_binary_cross_entropy_with_logits sum mean amax amin logsumexp linalg_vector_norm
     cumsum cumprod cat tril triu zeros_like ones_like empty_like full_like zeros ones randn randint
-    ldexp nn_functional_soft_margin_loss"""
+    ldexp nn_functional_soft_margin_loss nn_functional_logsigmoid stack index_select repeat flip
+    sort var std var_mean std_mean mv dot floor_divide logical_and logical_not isnan isinf new_zeros
+    new_full max_reduction_no_dim"""
 
 
 def shapes_on(device: str, function: Callable, sample: Any) -> object:
@@ -300,6 +348,22 @@ PLAIN = {
     "zeros": (aten.zeros_like, (X,)),
     "full": (aten.full_like, (X, 2.5)),
     "constraint": (torch.ops.torch_xla_lite.constrain, (X, "")),
+    "stack": (aten.stack, ([X, X], 1)),
+    "repeat": (aten.repeat, (X, [2, 3])),
+    "flip": (aten.flip, (X, [0])),
+    "sort": (aten.sort, (X, 1)),
+    "rows": (aten.index_select, (X, 0, LABELS)),
+    "variance": (aten.var_mean.correction, (X, [0])),
+    "matrix and vector": (aten.mv, (X, ROW)),
+    "divide integers": (aten.floor_divide, (Shape(3, 4, dtype=I64), 2)),
+    "masks": (aten.logical_and, (X, Shape(3, 4, dtype=BOOL))),
+    "gradient of a row": (aten.select_backward, (ROW, [3, 4], 0, 1)),
+    "gradient of linear": (aten.linear_backward, (BATCH, Shape(5, 6), Shape(6, 4), ALL)),
+    "gradient of embedding": (aten.embedding_dense_backward, (BATCH, LABELS, 9, -1, False)),
+    "gradient of attention": (
+        aten._scaled_dot_product_flash_attention_for_cpu_backward,
+        (ATTENTION, ATTENTION, ATTENTION, ATTENTION, ATTENTION, SUMS, 0.0, False),
+    ),
     "lists": (aten._foreach_addcdiv_.ScalarList, ([X], [X], [X], [1.0])),
     "lists, as in Adam": (aten._foreach_lerp_.Scalar, ([X], [X], 0.1)),
 }

@@ -113,12 +113,12 @@ def grouped_mm(self: jax.Array, mat2: jax.Array, offs: jax.Array) -> jax.Array:
     return jax.ops.segment_sum(products, group, len(offs))
 
 
-@lower("aten::mv", refuses="b", one_dtype="self vec", shape="vector_product")
+@lower("aten::mv", refuses="b", one_dtype="self vec", shape="mv")
 def mv(self: jax.Array, vec: jax.Array) -> jax.Array:
     return dot(self, vec, (((1,), (0,)), ((), ())))
 
 
-@lower("aten::dot", refuses="b", shape="vector_product")
+@lower("aten::dot", refuses="b", shape="dot")
 def dot_(self: jax.Array, tensor: jax.Array) -> jax.Array:
     return dot(self, tensor, (((0,), (0,)), ((), ())))
 

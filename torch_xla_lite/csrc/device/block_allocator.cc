@@ -10,7 +10,9 @@
 #include <cstring>
 #include <deque>
 #include <list>
+#include <map>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -84,31 +86,35 @@ class BlockAllocator final : public c10::Allocator {
 
   void* Take(size_t size) {
     const std::lock_guard lock(mutex_);
-    void* block = TakeKept(size);
-    if (block == nullptr && used_.size() + kept_.size() < kMostBlocks) {
-      block = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-      if (block == MAP_FAILED) block = nullptr;
-    }
-    if (block == nullptr) return nullptr;
-    used_.emplace(block, size);
-    used_bytes_ += size;
+    const std::optional<Kept> kept = TakeKept(size);
+    const Kept block = kept ? *kept : Map(size);
+    if (block.start == nullptr) return nullptr;
+    used_.emplace(block.start, block.size);
+    used_bytes_ += block.size;
     peak_ = std::max(peak_, used_bytes_);
     if (++count_ % kPeriod == 0) BeginPeriod();
     UnmapExcess();
-    return block;
+    return block.start;
+  }
+
+  Kept Map(size_t size) const {
+    if (used_.size() + kept_.size() >= kMostBlocks) return {nullptr, 0};
+    void* block = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return {block == MAP_FAILED ? nullptr : block, size};
   }
 
   void BeginPeriod() { last_peak_ = std::exchange(peak_, used_bytes_); }
 
-  // The block that was freed last, which the processor's cache may still have.
-  void* TakeKept(size_t size) {
-    const auto of_size = by_size_.find(size);
-    if (of_size == by_size_.end() || of_size->second.empty()) return nullptr;
-    const KeptBlocks::iterator kept = of_size->second.back();
+  // The block that was freed last, which the processor's cache may still have, of those of the
+  // smallest size that is enough, and at most half as much again.
+  std::optional<Kept> TakeKept(size_t size) {
+    const auto of_size = by_size_.lower_bound(size);
+    if (of_size == by_size_.end() || of_size->first > size + size / 2) return std::nullopt;
+    const Kept block = *of_size->second.back();
+    kept_.erase(of_size->second.back());
     of_size->second.pop_back();
-    void* const block = kept->start;
-    kept_.erase(kept);
-    kept_bytes_ -= size;
+    if (of_size->second.empty()) by_size_.erase(of_size);
+    kept_bytes_ -= block.size;
     return block;
   }
 
@@ -156,7 +162,7 @@ class BlockAllocator final : public c10::Allocator {
   size_t count_ = 0;
   // In the order in which they were freed.
   KeptBlocks kept_;
-  std::unordered_map<size_t, std::deque<KeptBlocks::iterator>> by_size_;
+  std::map<size_t, std::deque<KeptBlocks::iterator>> by_size_;
   size_t kept_bytes_ = 0;
 };
 

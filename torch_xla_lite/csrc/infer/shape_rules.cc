@@ -356,9 +356,10 @@ Results Extreme(Arguments arguments) {
 }
 
 // Products of a vector with (a matrix or vector, it).
+template <int rank>
 Results VectorProduct(Arguments arguments) {
-  const Tensor &self = arguments[0].toTensor(), &vector = arguments[1].toTensor();
-  if (!IsFloat(self) || vector.dim() != 1 || self.dim() < 1 || self.dim() > 2) return {};
+  const Tensor& self = arguments[0].toTensor();
+  if (!IsFloat(self) || self.dim() != rank) return {};
   if (!Fits(arguments[1], self.scalar_type(), {self.size(-1)})) return {};
   return {{Meta(self.sizes().slice(0, self.dim() - 1), self.scalar_type())}};
 }
@@ -656,6 +657,7 @@ Rule FindRule(std::string_view name) {
       {"convolution", Convolution},
       {"convolution_backward", ConvolutionBackward},
       {"diagonal_backward", ViewBackward<kDiagonal>},
+      {"dot", VectorProduct<1>},
       {"dropout", Dropout},
       {"dropout_backward", DropoutBackward},
       {"elementwise", Elementwise},
@@ -687,6 +689,7 @@ Rule FindRule(std::string_view name) {
       {"mask", Mask},
       {"masked_fill", MaskedFill},
       {"mean", Mean},
+      {"mv", VectorProduct<2>},
       {"new", NewFactory},
       {"prelu_backward", PreluBackward},
       {"random", Random},
@@ -701,7 +704,6 @@ Rule FindRule(std::string_view name) {
       {"sum", Sum},
       {"variance", Variance<1>},
       {"variance_and_mean", Variance<2>},
-      {"vector_product", VectorProduct},
       {"where", Where},
   });
   return ops::Named(kRules, name);
