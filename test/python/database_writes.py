@@ -34,7 +34,8 @@ _OUT: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 
 
 def out(op: Any, sample: Any, _wanted: Any) -> list[Any]:
-    if not op.supports_out or "pool" in op.name:
+    # The CPU's kernel of narrow_copy writes what it has, whatever `out` is.
+    if not op.supports_out or "pool" in op.name or op.name == "narrow_copy":
         raise op_coverage._Inapplicable
     x, call = sample.input, lambda y, *args: op(*args, **sample.kwargs, out=y)
     results = op(x, *sample.args, **sample.kwargs)
