@@ -46,7 +46,7 @@ CC_DEPS = {
         "shape_rules": (["shape_rules.cc", "shape_rules.h"], [":meta_function",
             "//torch_xla_lite/csrc/aten:kernel_keys", "//torch_xla_lite/csrc/ops:map_tensors",
             "//torch_xla_lite/csrc/ops:named", "//torch_xla_lite/csrc/ops:op_info", "//torch_xla_lite/csrc/ops:op_name",
-            "@torch//:core"]),
+            "@torch//:operators"]),
     },
     "torch_xla_lite/csrc/interpreter": {
         "arena": (["arena.cc", "arena.h"], ["@torch//:c10"]),
