@@ -35,38 +35,31 @@ def test_an_empty_householder_product_has_no_gradient_as_on_the_cpu(shape):
 
 
 PRODUCTS = {
-    "addmm": lambda x, a, b: torch.addmm(x, a, b, beta=0),
-    "addmv": lambda x, a, b: torch.addmv(x[0], a, b[:, 0], beta=0),
-    "addr": lambda x, a, b: torch.addr(x, a[0], b[0], beta=0),
-    "addbmm": lambda x, a, b: torch.addbmm(x, a[None], b[None], beta=0),
-    "baddbmm": lambda x, a, b: torch.baddbmm(x[None], a[None], b[None], beta=0),
-    "addr in place": lambda x, a, b: x.clone().addr_(a[0], b[0], beta=0, alpha=2),
+    "addmm": lambda x, a, b, **k: torch.addmm(x, a, b, **k),
+    "addmv": lambda x, a, b, **k: torch.addmv(x[0], a, b[:, 0], **k),
+    "addr": lambda x, a, b, **k: torch.addr(x, a[0], b[0], **k),
+    "addbmm": lambda x, a, b, **k: torch.addbmm(x, a[None], b[None], **k),
+    "baddbmm": lambda x, a, b, **k: torch.baddbmm(x[None], a[None], b[None], **k),
+    "addr in place": lambda x, a, b, **k: x.clone().addr_(a[0], b[0], **k),
 }
+products = pytest.mark.parametrize("product", PRODUCTS.values(), ids=PRODUCTS.keys())
 
 
-@pytest.mark.parametrize("product", PRODUCTS.values(), ids=PRODUCTS.keys())
+@products
 def test_a_recorded_beta_of_zero_drops_nan(product):
     a, b = torch.randn(3, 3), torch.randn(3, 3)
     added = torch.full((3, 3), float("nan"))
-    wanted = product(added, a, b)
+    wanted = product(added, a, b, beta=0, alpha=2)
     assert not wanted.isnan().any()
-    torch.testing.assert_close(product(added.jax(), a.jax(), b.jax()).cpu(), wanted)
+    found = product(added.jax(), a.jax(), b.jax(), beta=0, alpha=2).cpu()
+    torch.testing.assert_close(found, wanted)
 
 
-UNUSED = {
-    "addmm": lambda x, a: torch.addmm(x, a, a, alpha=0),
-    "addmv": lambda x, a: torch.addmv(x[0], a, a[0], alpha=0),
-    "addbmm": lambda x, a: torch.addbmm(x, a[None], a[None], alpha=0),
-    "addr": lambda x, a: torch.addr(x, a[0], a[0], alpha=0),
-    "baddbmm": lambda x, a: torch.baddbmm(x[None], a[None], a[None], alpha=0),
-}
-
-
-@pytest.mark.parametrize("product", UNUSED.values(), ids=UNUSED.keys())
+@products
 def test_an_alpha_of_zero_drops_nan_where_it_does_on_the_cpu(product):
     added, nan = torch.randn(3, 3), torch.full((3, 3), float("nan"))
-    found, wanted = product(added.jax(), nan.jax()).cpu(), product(added, nan)
-    torch.testing.assert_close(found, wanted, equal_nan=True)
+    found = product(added.jax(), nan.jax(), nan.jax(), alpha=0).cpu()
+    torch.testing.assert_close(found, product(added, nan, nan, alpha=0), equal_nan=True)
 
 
 def test_the_gradient_of_logcumsumexp_is_as_exact_as_on_the_cpu():

@@ -46,10 +46,6 @@ def test_what_draws_nothing_is_interpreted_whatever_generator_jax_has(generator,
     assert done["repeated"] == done["first"]
 
 
-def test_each_draw_is_another():
-    assert draw() != draw()
-
-
 def test_two_draws_in_one_graph_are_two():
     first, second = torch.rand(8, device="jax"), torch.rand(8, device="jax")
     assert first.tolist() != second.tolist()

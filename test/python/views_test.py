@@ -16,12 +16,6 @@ def arange(*shape: int) -> torch.Tensor:
 # --- writes through views reach the base ----------------------------------------------------------
 
 
-def test_write_through_transposed_view_reaches_the_base():
-    base = torch.zeros(2, 3, device="jax")
-    base.t()[0] = 5
-    assert base.cpu().tolist() == [[5, 0, 0], [5, 0, 0]]
-
-
 # Others are in overwriting_test.py and random_programs_test.py.
 WRITES = {
     "real and imaginary parts": lambda x: (
@@ -40,22 +34,6 @@ def test_a_write_through_a_view_reaches_the_base(write):
     write(base)
     write(on_cpu)
     assert base.tolist() == on_cpu.tolist() != arange(3, 4).tolist()
-
-
-def test_views_of_what_was_computed_already():
-    base = torch.zeros(2, 2, device="jax")
-    row = base[0]
-    torch_xla_lite.sync()
-    row.add_(1)
-    torch_xla_lite.sync()
-    base.mul_(4)
-    assert row.tolist() == [4, 4]
-
-
-def test_a_view_outlives_its_base():
-    view = torch.zeros(2, 2, device="jax")[1]
-    view.add_(2)
-    assert view.tolist() == [2, 2]
 
 
 def _write_number(device):

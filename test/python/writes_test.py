@@ -5,12 +5,6 @@ import torch
 
 import torch_xla_lite  # noqa: F401
 
-
-def arange(*shape: int) -> torch.Tensor:
-    """0, 1, 2, ... in `shape`, as float32 on jax."""
-    return torch.arange(float(torch.Size(shape).numel())).view(shape).to("jax")
-
-
 # --- indexing as assignment -----------------------------------------------------------------------
 
 
