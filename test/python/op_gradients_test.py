@@ -215,4 +215,4 @@ def test_all_ops_agree_or_are_refused(part: int, gradient: Gradient) -> None:
     names = database.part(part, PARTS, DIFFERENT if gradient == "jax" else ())
     names = [x for x in names if torch.float32 in database.ops()[x].dtypes and "empty" not in x]
     assert database.found(names, errors) == {}
-    assert counts["agrees"] > 0.8 * counts.total()
+    assert counts["agrees"] >= 0.8 * counts.total()
