@@ -234,32 +234,24 @@ def test_env_shows_no_secrets_no_host_and_no_home():
     assert socket.gethostname() not in text
 
 
-def test_cache_shows_sizes_and_removes_nothing_by_default(tmp_path: Path):
-    ours = tmp_path / "torch_xla_lite" / "bazel"
+def test_cache_shows_sizes_and_ages_and_removes_nothing_by_default(tmp_path: Path):
+    ours, programs = (tmp_path / "torch_xla_lite" / name for name in ("bazel", "programs"))
     ours.mkdir(parents=True)
     (ours / "blob").write_bytes(b"x" * 1_500_000)
+    of_ours = ["results of builds: 1 file, 1.5 MB, used seconds ago", f"  {ours}"]
     result = run("cache", XDG_CACHE_HOME=str(tmp_path))
-    programs = tmp_path / "torch_xla_lite" / "programs"
-    assert result.stdout.splitlines() == [
-        "results of builds: 1 file, 1.5 MB, used seconds ago",
-        f"  {ours}",
-        "compiled programs: empty",
-        f"  {programs}",
-    ]
-    assert (ours / "blob").exists()
-
-
-def test_cache_counts_programs_and_says_how_old_they_are(tmp_path: Path):
-    programs = tmp_path / "torch_xla_lite" / "programs"
-    programs.mkdir(parents=True)
+    assert result.stdout.splitlines() == [*of_ours, "compiled programs: empty", f"  {programs}"]
+    programs.mkdir()
     for name, size, age in (("a", 1_000, 90), ("b", 2_500, 7_300), ("c", 999, 200_000)):
         (programs / name).write_bytes(bytes(size))
         os.utime(programs / name, (time.time() - age,) * 2)
     result = run("cache", XDG_CACHE_HOME=str(tmp_path))
-    assert result.stdout.splitlines()[-2:] == [
+    assert result.stdout.splitlines() == [
+        *of_ours,
         "compiled programs: 3 programs, 4.5 kB of 2.1 GB, used 1 minute to 2 days ago",
         f"  {programs}",
     ]
+    assert (ours / "blob").exists()
 
 
 def test_clearing_removes_only_the_folder_of_this_project(tmp_path: Path):

@@ -1,6 +1,7 @@
 """default_env(): what a CPU factory gives, in both modes, nested, in threads and after errors."""
 
 import copy
+import functools
 import io
 from concurrent.futures import ThreadPoolExecutor
 
@@ -40,18 +41,12 @@ def test_by_default_what_names_no_device_is_of_the_cpu_and_nothing_is_intercepte
 
 # --- the CPU means jax ----------------------------------------------------------------------------
 
+OF_A_SIZE = ("zeros", "ones", "empty", "arange", "eye", "rand", "randn", "randperm")
 FACTORIES = {
-    "zeros": lambda **k: torch.zeros(2, **k),
-    "ones": lambda **k: torch.ones(2, **k),
+    **{name: functools.partial(getattr(torch, name), 2) for name in OF_A_SIZE},
     "full": lambda **k: torch.full((2,), 3.0, **k),
-    "empty": lambda **k: torch.empty(2, **k),
-    "arange": lambda **k: torch.arange(2, **k),
     "linspace": lambda **k: torch.linspace(0, 1, 2, **k),
-    "eye": lambda **k: torch.eye(2, **k),
-    "rand": lambda **k: torch.rand(2, **k),
-    "randn": lambda **k: torch.randn(2, **k),
     "randint": lambda **k: torch.randint(5, (2,), **k),
-    "randperm": lambda **k: torch.randperm(2, **k),
     "normal": lambda **k: torch.normal(0.0, 1.0, (2,), **k),
     "tensor": lambda **k: torch.tensor([1.0, 2.0], **k),
     "as_tensor": lambda **k: torch.as_tensor([1.0, 2.0], **k),

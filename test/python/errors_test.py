@@ -111,20 +111,6 @@ def test_with_ir_debug_the_users_line_is_named_too(tmp_path, folder):
     assert f"Recorded at {script}:{line} in users_function." in done.stderr
 
 
-def test_the_device_works_after_an_operation_failed_late():
-    program = FAILING.replace(
-        "users_function().tolist()",
-        """
-try:
-    users_function().tolist()
-except Exception as error:
-    print(type(error).__name__)
-print((torch.ones(2, device="jax") + 1).tolist())
-""",
-    )
-    assert lines(program) == ["RuntimeError", "[2.0, 2.0]"]
-
-
 # Tracing succeeds, and XLA refuses the whole program without naming an op.
 REFUSED = FAILING.replace(
     'raise ValueError("the lowering is broken")',

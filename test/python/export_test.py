@@ -61,6 +61,17 @@ MODELS = {
 }
 
 
+class Function(nn.Module):
+    """Of one tensor."""
+
+    def __init__(self, function: Callable[[torch.Tensor], Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.function(x)
+
+
 def example(name: str, size: int) -> torch.Tensor:
     shape = (size, *MODELS[name][1])
     return torch.randint(0, 20, shape) if name == "tokens" else torch.randn(shape)
@@ -155,12 +166,8 @@ SIZED: dict[str, tuple[Callable[[torch.Tensor], Any], tuple[int, ...], tuple[int
 def test_sizes_that_vary_are_computed_with(name: str):
     function, shape, dims = SIZED[name]
 
-    class Function(nn.Module):
-        def forward(self, x: torch.Tensor) -> Any:
-            return function(x)
-
     sizes = (dict.fromkeys(dims, torch.export.Dim.DYNAMIC),)
-    program = exported(Function(), torch.randn(shape), dynamic_shapes=sizes)
+    program = exported(Function(function), torch.randn(shape), dynamic_shapes=sizes)
     for times in (1, 2):
         x = torch.randn([n * times if dim in dims else n for dim, n in enumerate(shape)])
         assert_agrees(program(x.numpy()), function(x))
@@ -188,26 +195,19 @@ DATA_DEPENDENT = {
 @pytest.mark.few_daily(2)
 @pytest.mark.parametrize("name", DATA_DEPENDENT)
 def test_an_operation_whose_size_depends_on_values_is_refused_with_its_line(name: str):
-    class Function(nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return DATA_DEPENDENT[name](x)
-
     with pytest.raises(
         UnsupportedNode,
         match=rf"^aten::{name}: a size is u0.*\n.*torch.where.*\nIn File .*_test.py",
     ):
-        exported(Function(), torch.randn(4))
+        exported(Function(DATA_DEPENDENT[name]), torch.randn(4))
 
 
 @pytest.mark.few_daily(1)
 @pytest.mark.parametrize("name", ["cholesky", "inv", "solve"])
 def test_a_factorisation_that_fails_is_not_finite(name: str):
-    class Factor(nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return getattr(torch.linalg, name)(*[x] * (2 if name == "solve" else 1))
-
+    factor = Function(lambda x: getattr(torch.linalg, name)(*[x] * (2 if name == "solve" else 1)))
     singular = np.array([[-1, -1], [-1, -1]], np.float32)
-    assert not np.isfinite(exported(Factor(), torch.eye(2))(singular)).all()
+    assert not np.isfinite(exported(factor, torch.eye(2))(singular)).all()
 
 
 def test_64_bits_are_32_bits_wide_at_the_boundary():
@@ -270,12 +270,9 @@ def test_an_input_that_does_not_fit_is_refused_with_the_sizes():
 
 
 def test_a_jax_function_of_the_model_is_part_of_it():
-    class Sine(nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return call_jax(jnp.sin, x + 1) * 2
-
+    sine = Function(lambda x: call_jax(jnp.sin, x + 1) * 2)
     x = torch.randn(3)
-    assert_agrees(exported(Sine(), x)(x.numpy()), (x + 1).sin() * 2)
+    assert_agrees(exported(sine, x)(x.numpy()), (x + 1).sin() * 2)
 
 
 def test_random_numbers_are_refused():
@@ -289,12 +286,9 @@ def test_updates_of_buffers_are_refused_by_name():
 
 
 def test_updates_of_inputs_are_refused_by_name():
-    class Fill(nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return x.add_(1) * 2
-
+    fill = Function(lambda x: x.add_(1) * 2)
     with pytest.raises(ValueError, match=r"updates x, .* would be lost.\n.*x = x.clone\(\)"):
-        export(torch.export.export(Fill(), (torch.randn(3),)))
+        export(torch.export.export(fill, (torch.randn(3),)))
 
 
 def test_an_op_without_a_form_for_all_platforms_is_refused_with_its_line():
@@ -317,12 +311,8 @@ def test_a_lowering_of_the_user_that_calls_other_code_is_refused():
     def _(x: jax.Array) -> jax.Array:
         return jax.ffi.ffi_call("export_test.foreign", jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
 
-    class Foreign(nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return torch.ops.export_test.foreign(x)
-
     with pytest.raises(ValueError, match=r"code outside XLA, (.|\n)*export_test.foreign"):
-        exported(Foreign(), torch.randn(3))
+        exported(Function(foreign), torch.randn(3))
 
 
 def test_portable_lowerings_call_no_kernels():

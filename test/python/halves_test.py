@@ -96,38 +96,32 @@ ROUNDS_ONCE: dict[str, Function] = {
     "foreach addcdiv": lambda x, s: torch._foreach_addcdiv([x], [x], [x], [s])[0],
 }
 AS_THE_CPU: dict[str, Function] = {
+    **{
+        name: getattr(torch, name)
+        for name in ("fmod", "remainder", "pow", "xlogy", "eq", "lt", "ge", "clamp_min")
+    },
+    **{
+        name: getattr(F, name)
+        for name in ("leaky_relu", "elu", "celu", "hardshrink", "softplus", "softshrink")
+    },
     "div from the left": lambda x, s: s / x,  # reciprocal, then mul
-    "fmod": torch.fmod,
-    "remainder": torch.remainder,
     "remainder from the left": lambda x, s: s % x,
-    "pow": torch.pow,
     "pow from the left": lambda x, s: s**x,
     "atan2": lambda x, s: torch.atan2(x, torch.tensor(float(s))),
-    "xlogy": torch.xlogy,
     "xlogy from the left": lambda x, s: torch.xlogy(s, x),
     "floor_divide": lambda x, s: x // s,
     "div trunc": lambda x, s: torch.div(x, s, rounding_mode="trunc"),
-    "eq": torch.eq,
-    "lt": torch.lt,
-    "ge": torch.ge,
     "clamp": lambda x, s: torch.clamp(x, -1, s),
-    "clamp_min": torch.clamp_min,
     "maximum": lambda x, s: torch.maximum(x, torch.tensor(float(s))),
     "where": lambda x, s: torch.where(x > 1, x, s),
     "masked_fill": lambda x, s: torch.masked_fill(x, x > 1, s),
-    "leaky_relu": F.leaky_relu,
     "leaky_relu_backward": lambda x, s: aten.leaky_relu_backward(x, x, s, False),
-    "elu": F.elu,
     "elu_backward": lambda x, s: aten.elu_backward(x, s, 1, 1, False, x),
-    "celu": F.celu,
-    "hardshrink": F.hardshrink,
     "hardshrink_backward": lambda x, s: aten.hardshrink_backward(x, x, s),
     "hardtanh": lambda x, s: F.hardtanh(x, -abs(s), abs(s)),
     "hardtanh_backward": lambda x, s: aten.hardtanh_backward(x, x.nan_to_num(), -s, s),
     "rrelu_backward": lambda x, s: aten.rrelu_with_noise_backward(x, x, x, s / 2, s, False, False),
-    "softplus": F.softplus,
     "softplus_backward": lambda x, s: aten.softplus_backward(x, x, s, 20),
-    "softshrink": F.softshrink,
     "softshrink_backward": lambda x, s: aten.softshrink_backward(x, x, s),
     "threshold": lambda x, s: F.threshold(x, s, s / 2),
     "threshold_backward": lambda x, s: aten.threshold_backward(x, x, s),

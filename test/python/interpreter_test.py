@@ -34,27 +34,6 @@ def test_a_graph_is_compiled_when_it_comes_back():
     assert counts_by_step == [(1, 0, 0), (1, 1, 1), (1, 1, 2)]
 
 
-@pytest.mark.needs("interpreter")
-def test_a_graph_is_compiled_when_its_runs_have_cost_as_much():
-    x = torch.ones(4).jax()
-    with tiers.using(tiers.per_op(interpretation=10, compilation=55)):
-        for _ in range(8):
-            (x * 2).tolist()
-    assert counts() == (6, 1, 2)
-
-
-@pytest.mark.needs("interpreter")
-def test_what_compiling_does_not_make_faster_is_never_compiled():
-    x = torch.ones(4).jax()
-    with tiers.using(tiers.per_op(interpretation=10, compilation=10, execution=10)):
-        for _ in range(2000):
-            (x * 2).tolist()
-        assert counts() == (2000, 0, 0)
-        for _ in range(3):
-            (x * 2 + 1).tolist()  # Takes longer than the execution of a compiled graph.
-    assert counts() == (2001, 1, 2)
-
-
 def test_a_long_loop_over_small_arrays_compiles_nothing():
     costs.register()
     x = torch.ones(4, 4).jax()
@@ -365,14 +344,6 @@ def test_clear_cache_drops_the_programs_of_single_operations():
         assert counts()[1] == programs
 
 
-@pytest.mark.needs("interpreter")
-def test_numbers_of_many_shapes_share_a_program():
-    for size in range(1, 9):
-        empty(size).cauchy_().cpu()
-        empty(size, 3).cauchy_().cpu()
-    assert counts()[:2] == (16, 1)
-
-
 def test_few_numbers_are_the_first_of_many():
     drawn = []
     for size in (128, 129, 4097):
@@ -423,15 +394,6 @@ def test_a_mode_of_the_user_sees_none_of_its_kernels():
     assert called == []
     assert counts()[0] == 1
     del pending
-
-
-def test_the_default_dtype_is_that_of_the_recording():
-    quotient = torch.tensor([1, 2]).jax() / 2
-    torch.set_default_dtype(torch.float64)
-    try:
-        assert quotient.cpu().dtype == torch.float32
-    finally:
-        torch.set_default_dtype(torch.float32)
 
 
 def three_of(name, seconds=0.0):

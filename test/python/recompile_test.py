@@ -64,22 +64,6 @@ def test_full_of_zeros_and_then_of_another_number(numbers, like):
     ]
 
 
-def test_a_flag_that_is_set_at_the_end_of_a_loop():
-    assert compiles_of(lambda i: torch.full((2,), i == 12, device="jax").any().item()) == 0
-
-
-def test_another_exponent():
-    x = torch.full((4,), 2.0, device="jax")
-    results = []
-    assert compiles_of(lambda i: results.append((x ** (3.5 + i)).sum().item())) == 0
-    assert results == pytest.approx([4 * 2 ** (3.5 + i) for i in range(13)], rel=1e-5)
-
-
-def test_an_exponent_that_is_an_integer():
-    x = torch.full((4,), 2.0, device="jax")
-    assert compiles_of(lambda i: (x ** (3 + i)).sum().item(), steps=10) == 0
-
-
 @pytest.mark.few_daily(3)
 @pytest.mark.parametrize("exponent", [-2, -1, -0.5, 0, 0.5, 1, 2, 3, 4])
 def test_a_common_exponent_needs_no_power(exponent, monkeypatch):
@@ -90,24 +74,29 @@ def test_a_common_exponent_needs_no_power(exponent, monkeypatch):
         torch.testing.assert_close(powers.cpu(), x**exponent, equal_nan=True)
 
 
-@pytest.mark.few_daily(3)
-@pytest.mark.parametrize(
-    "operation",
-    [
-        lambda x, number: x + number,
-        lambda x, number: x * number,
-        lambda x, number: x.sub(x, alpha=number),
-        lambda x, number: x.clamp(min=number),
-        lambda x, number: x.masked_fill(x > 1, number),
-        lambda x, number: torch.full_like(x, number),
-        lambda x, number: x > number,
-        lambda x, number: torch.addcmul(x, x, x, value=number),
-    ],
-    ids=["add", "mul", "alpha", "clamp", "masked_fill", "full_like", "greater", "addcmul"],
-)
+OPERATIONS = {
+    "add": lambda x, number: x + number,
+    "mul": lambda x, number: x * number,
+    "alpha": lambda x, number: x.sub(x, alpha=number),
+    "clamp": lambda x, number: x.clamp(min=number),
+    "masked_fill": lambda x, number: x.masked_fill(x > 1, number),
+    "full_like": lambda x, number: torch.full_like(x, number),
+    "greater": lambda x, number: x > number,
+    "addcmul": lambda x, number: torch.addcmul(x, x, x, value=number),
+    "power": lambda x, number: x**number,
+    "integer power": lambda x, number: x ** int(number),
+    "flag at the end": lambda x, number: torch.full((2,), number == 15.5, device=x.device),
+}
+
+
+@pytest.mark.few_daily(6)
+@pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
 def test_another_scalar(operation):
-    x = torch.ones(4, device="jax")
-    assert compiles_of(lambda i: operation(x, 3.5 + i).sum().item()) == 0
+    x, results = torch.full((4,), 2.0), []
+    y = x.jax()
+    assert compiles_of(lambda i: results.append(operation(y, 3.5 + i).sum().item())) == 0
+    expected = [operation(x, 3.5 + i).sum().item() for i in range(13)]
+    assert results == pytest.approx(expected, rel=1e-5)
 
 
 @pytest.mark.few_daily(2)

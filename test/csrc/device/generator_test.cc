@@ -37,11 +37,6 @@ TEST(CheckJaxGenerator, NoGeneratorMeansTheDefaultOne) {
   EXPECT_EQ(&CheckJaxGenerator(std::nullopt), &DefaultGenerator());
 }
 
-TEST(CheckJaxGenerator, TheGivenGeneratorIsUsed) {
-  at::Generator generator = at::make_generator<JaxGenerator>(7);
-  EXPECT_EQ(&CheckJaxGenerator(generator), generator.get<JaxGenerator>());
-}
-
 TEST(JaxGenerator, StateOfAnotherSizeIsRefused) {
   at::Generator first = at::make_generator<JaxGenerator>(7);
   at::Tensor half = first.get_state().narrow(0, 0, 8);

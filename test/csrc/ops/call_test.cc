@@ -1,8 +1,6 @@
 #include "torch_xla_lite/csrc/ops/call.h"
 
 #include <ATen/EmptyTensor.h>
-#include <ATen/ScalarOps.h>
-#include <c10/core/DefaultDtype.h>
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -97,24 +95,10 @@ std::string ErrorOf(const std::string& op, const Arguments& arguments) {
   return "";
 }
 
-TEST(Call, OpsOfTheSameArgumentsDiffer) {
-  const at::Tensor x = Jax({2});
-  EXPECT_NE(KeyOf("add.Tensor", {x, x, 1}), KeyOf("sub.Tensor", {x, x, 1}));
-}
-
 TEST(Call, TensorsOfOneShapeAreTheSameToTheKey) {
   const at::Tensor x = Jax({2}), y = Jax({2}), z = Jax({2}, at::kDouble);
   EXPECT_EQ(KeyOf("neg", {x}), KeyOf("neg", {y}));
   EXPECT_NE(KeyOf("neg", {x}), KeyOf("neg", {z}));
-}
-
-TEST(Call, TheDefaultDtypeIsInTheKey) {
-  const at::Tensor x = Jax({2}, at::kLong);
-  const Words with_float = KeyOf("neg", {x});
-  c10::set_default_dtype(caffe2::TypeMeta::Make<double>());
-  const Words with_double = KeyOf("neg", {x});
-  c10::set_default_dtype(caffe2::TypeMeta::Make<float>());
-  EXPECT_NE(with_float, with_double);
 }
 
 // Scalars.
@@ -131,12 +115,6 @@ TEST(Call, AListOfScalarsIsAListOfParameters) {
   EXPECT_EQ(ScalarsOf("_foreach_add.ScalarList", arguments), (Words{3, Bits(0.5)}));
 }
 
-TEST(Call, ANumberBeyondTheSignedRangeKeepsItsBits) {
-  const at::Tensor x = Jax({2}, at::kUInt64);
-  const at::Tensor number = at::scalar_tensor(c10::Scalar(uint64_t{1} << 63 | 5), at::kUInt64);
-  EXPECT_EQ(ScalarsOf("mul.Tensor", {x, number}), Words{uint64_t{1} << 63 | 5});
-}
-
 // Other arguments.
 
 TEST(Call, AListMayMissTensors) {
@@ -144,13 +122,6 @@ TEST(Call, AListMayMissTensors) {
   const c10::List<std::optional<at::Tensor>> indices({std::nullopt, index});
   EXPECT_EQ(WordsOf("index.Tensor", {x, indices}),
             (Words{TensorWord(x), Head(Tag::kList, 2), Head(Tag::kNone), TensorWord(index)}));
-}
-
-TEST(Call, AStringMayTakeSeveralWords) {
-  const at::Tensor x = Jax({2});
-  EXPECT_EQ(
-      WordsOf("div.Tensor_mode", {x, x, "toward zero"}),
-      (Words{TensorWord(x), TensorWord(x), Head(Tag::kString, 11), 0x7a20647261776f74, 0x6f7265}));
 }
 
 TEST(Call, TheShapesOfOutArgumentsAreInTheKeyThoughTheyAreNoOperands) {
@@ -195,13 +166,6 @@ TEST(Call, ATensorOfAnotherKindIsForeign) {
   const at::Tensor meta(at::detail::empty_meta({2}, at::kFloat));
   EXPECT_EQ(call.Read(KeptInfoOf("add.Tensor"), Arguments{Jax({2}), meta, 1}),
             Call::Status::kForeign);
-}
-
-TEST(Call, IndicesMayLieOnTheCpu) {
-  Call call;
-  const c10::List<std::optional<at::Tensor>> indices({Cpu({4}, at::kLong)});
-  EXPECT_EQ(call.Read(KeptInfoOf("index.Tensor"), Arguments{Jax({8}), indices}),
-            Call::Status::kCpuIndices);
 }
 
 TEST(Call, OtherArgumentsOfIndexingMayNot) {

@@ -51,10 +51,5 @@ TEST_F(RecordTest, WrittenArgumentsGetTheResultsBehindTheNewOnes) {
   ExpectEqual(results[1].toTensor(), Iota({3}).add(4.5));
 }
 
-// A regression test: it called itself forever.
-TEST_F(RecordTest, ASingleIndexOnTheCpuIsRefused) {
-  EXPECT_THROW(Upload(Iota({4, 2})).index_select(0, Indices({3})), c10::Error);
-}
-
 }  // namespace
 }  // namespace torch_xla_lite::record

@@ -26,22 +26,6 @@ size_t NumPending() {
   return runtime::PendingValues().size();
 }
 
-TEST(Alias, IsAStorageOnJax) {
-  const auto alias = c10::make_intrusive<Alias>(Vector(3));
-  EXPECT_EQ(alias->device(), c10::Device(c10::DeviceType::PrivateUse1, 0));
-  EXPECT_EQ(alias->nbytes(), 24u);
-}
-
-TEST(Alias, HasARangeOfAddressesOfItsOwn) {
-  const auto first = c10::make_intrusive<Alias>(Vector(300));
-  const auto second = c10::make_intrusive<Alias>(Vector(0));
-  const auto third = c10::make_intrusive<Alias>(Vector(1));
-  EXPECT_GE(static_cast<const char*>(second->data()),
-            static_cast<const char*>(first->data()) + first->nbytes());
-  EXPECT_NE(third->data(), second->data());
-  EXPECT_NE(first->data(), nullptr);
-}
-
 TEST(Alias, EachWriteIsANewGeneration) {
   const auto alias = c10::make_intrusive<Alias>(Vector(1));
   const uint64_t before = alias->generation();
