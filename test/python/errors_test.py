@@ -285,22 +285,6 @@ def test_an_operation_is_not_mistaken_for_one_with_a_longer_name(tmp_path):
 @pytest.mark.parametrize(
     "make",
     [
-        lambda x: x.to_sparse(),
-        lambda x: x.to_sparse_csr(),
-        lambda x: x.to_mkldnn(),
-        lambda x: x.cpu().to_sparse().to("jax"),
-        lambda x: torch.sparse_coo_tensor(torch.zeros(2, 1, dtype=int).jax(), x[0, :1], (3, 3)),
-    ],
-    ids=["coo", "csr", "mkldnn", "moved", "of its parts"],
-)
-def test_a_sparse_tensor_is_one_clear_error(make):
-    with pytest.raises(NotImplementedError, match="device jax has dense tensors only"):
-        make(torch.eye(3, device="jax"))
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
         lambda x: torch.nested.nested_tensor([x, x[:1]]),
         lambda x: torch.nested.as_nested_tensor([x, x[:1]]),
         lambda x: torch.nested.nested_tensor([x, x[:1]], device="jax") * 2,

@@ -51,6 +51,20 @@ def test_strides_survive_the_way_to_the_device_and_back(images):
     check(images.transpose(0, 1).to("jax"), images.transpose(0, 1))
 
 
+TRANSPOSED = {
+    "nonzero": lambda x: x.nonzero(),
+    **{f"rot90 by {k}": lambda x, k=k: x.rot90(k) for k in range(4)},
+}
+
+
+@pytest.mark.parametrize("op", TRANSPOSED.values(), ids=TRANSPOSED)
+def test_a_result_that_lies_transposed_in_memory_is_copied_by_flatten(op):
+    results = [op(torch.arange(1.0, 7, device=device).view(2, 3)) for device in ("cpu", "jax")]
+    for x in results:
+        x.flatten().zero_()
+    check(*reversed(results))
+
+
 def test_new_tensors_have_the_strides_asked_for():
     empty = torch.empty(2, 3, 4, 5, device="jax", memory_format=LAST)
     assert empty.is_contiguous(memory_format=LAST)

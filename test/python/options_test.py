@@ -157,9 +157,11 @@ def test_sparse_tensors_are_refused(make: Callable[..., object], layout: torch.l
         make(_to_sparse(torch.eye(2), layout))
 
 
-def test_a_sparse_tensor_of_zeros_is_refused():
+def test_a_sparse_tensor_of_zeros_and_one_of_mkldnn_are_refused():
     with pytest.raises(NotImplementedError, match="device jax has dense tensors only"):
         torch.ops.aten.sparse_coo_tensor.size((2, 3), device="jax")
+    with pytest.raises(NotImplementedError, match="device jax has dense tensors only"):
+        torch.eye(3, device="jax").to_mkldnn()
 
 
 # aten::to has nothing to copy.

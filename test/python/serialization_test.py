@@ -27,8 +27,10 @@ def test_a_whole_module_is_mapped_to_jax():
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64, torch.int64, torch.bool])
-def test_a_dtype_is_kept(dtype):
-    assert saved_and_loaded(torch.ones(2, device="jax", dtype=dtype)).dtype == dtype
+def test_the_dtype_and_the_need_of_a_gradient_are_kept(dtype):
+    tensor = torch.ones(2, device="jax", dtype=dtype).requires_grad_(dtype.is_floating_point)
+    loaded = saved_and_loaded(tensor)
+    assert (loaded.dtype, loaded.requires_grad) == (dtype, tensor.requires_grad)
 
 
 @pytest.mark.parametrize("source", ["jax", "cpu"])

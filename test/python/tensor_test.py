@@ -33,11 +33,7 @@ def test_torch_gives_a_cpu_tensor():
     there = torch.arange(3, device="jax").torch()
     assert there.device.type == "cpu"
     assert there.tolist() == [0, 1, 2]
-
-
-def test_torch_of_a_cpu_tensor_is_the_tensor():
-    tensor = torch.ones(2)
-    assert tensor.torch() is tensor
+    assert there.torch() is there
 
 
 @pytest.mark.parametrize("copy", [torch.Tensor.torch, torch.Tensor.numpy])
@@ -65,14 +61,11 @@ def test_numpy_keeps_dtype_and_values(dtype):
     assert (result == source.numpy()).all()
 
 
-def test_numpy_of_a_tensor_that_needs_a_gradient_raises_as_on_the_cpu():
+def test_numpy_of_a_tensor_that_needs_a_gradient_raises_as_on_the_cpu_unless_it_is_forced():
+    tensor = torch.ones(2, device="jax", requires_grad=True)
     with pytest.raises(RuntimeError, match="requires grad"):
-        torch.ones(2, device="jax", requires_grad=True).numpy()
-
-
-def test_numpy_can_be_forced():
-    forced = torch.ones(2, device="jax", requires_grad=True).numpy(force=True)
-    assert forced.tolist() == [1, 1]
+        tensor.numpy()
+    assert tensor.numpy(force=True).tolist() == [1, 1]
 
 
 def test_numpy_of_a_view_is_the_view():

@@ -47,23 +47,5 @@ TEST_F(RuntimeTest, ASyncInsideASyncThrowsAndDoesNotWaitForItself) {
   EXPECT_EQ(Read(b), Data{3});
 }
 
-TEST_F(RuntimeTest, AFailedValueDoesNotFailTheNextSync) {
-  LiveValue failing, good;
-  Set(failing, Call("fail", {Leaf({1})}));
-  EXPECT_THROW(runtime.Sync(), std::runtime_error);
-  Set(good, Call("plus", {Leaf({1})}, {1}));
-  runtime.Sync();
-  EXPECT_EQ(Read(good), Data{2});
-}
-
-TEST_F(RuntimeTest, APlaceRecoversWhenItIsWrittenAgain) {
-  LiveValue place;
-  Set(place, Call("fail", {Leaf({1})}));
-  EXPECT_THROW(runtime.Sync(), std::runtime_error);
-  Set(place, Call("plus", {Leaf({1})}, {1}));
-  runtime.Sync();
-  EXPECT_EQ(Read(place), Data{2});
-}
-
 }  // namespace
 }  // namespace torch_xla_lite::runtime

@@ -20,20 +20,6 @@ using ir::toy::Call;
 using ir::toy::Data;
 using ir::toy::Leaf;
 
-TEST_F(RuntimeTest, ASyncLeavesAloneWhatAnotherThreadRecords) {
-  LiveValue of_this, of_other;
-  Set(of_this, Call("plus", {Leaf({1})}, {1}));
-  std::thread([&] {
-    Set(of_other, Call("plus", {Leaf({2})}, {1}));
-    runtime.Sync();
-    EXPECT_TRUE(IsPending(of_this));
-    EXPECT_FALSE(IsPending(of_other));
-  }).join();
-  EXPECT_EQ(executions(), 1u);
-  EXPECT_EQ(Read(of_this), Data{2});
-  EXPECT_EQ(executions(), 2u);
-}
-
 TEST_F(RuntimeTest, WhatAnotherThreadsValueIsComputedFromIsComputedOnce) {
   LiveValue of_this, of_other;
   Set(of_this, Call("plus", {Leaf({1})}, {1}));

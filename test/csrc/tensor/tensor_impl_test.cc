@@ -57,20 +57,6 @@ TEST_F(XTensorImplTest, AViewShowsTheStridesThatTorchPromises) {
   EXPECT_FALSE(XTensorImpl::From(view)->is_row_major());
 }
 
-TEST_F(XTensorImplTest, AViewIsNotReplayedWhileNothingIsWritten) {
-  const TensorBase x = TensorOf({1, 2});
-  const TensorBase reversed = ViewOf(x, "reversed");
-  EXPECT_EQ(ValueOf(reversed).node, ValueOf(reversed).node);
-}
-
-TEST_F(XTensorImplTest, WhatWasWrittenThroughAViewIsReadBackWithoutReplay) {
-  const TensorBase x = TensorOf({1, 2});
-  const TensorBase reversed = ViewOf(x, "reversed");
-  const ir::Value value = ir::toy::Leaf({5, 6});
-  SetValue(reversed, value);
-  EXPECT_EQ(ValueOf(reversed).node, value.node);
-}
-
 TEST_F(XTensorImplTest, ATensorDoesNotTakeAValueOfAnotherShape) {
   EXPECT_THROW(Write(TensorOf({1, 2}), {1, 2, 3}), c10::Error);
 }
