@@ -1,4 +1,4 @@
-"""Checks the style: ruff and clang-format."""
+"""Checks the style: ruff and clang-format; and names, with mypy."""
 
 import re
 import subprocess
@@ -29,6 +29,13 @@ def test_clang_format_changes_nothing():
     if result.returncode:
         remedy = f"Format them:  .venv/bin/clang-format -i {' '.join(changed)}"
         pytest.fail(remedy if changed else result.stderr, pytrace=False)
+
+
+def test_modules_have_the_names_that_others_ask_them_for():
+    options = ("--follow-imports=skip", "--cache-dir=/dev/null")
+    found = _run(sys.executable, "-m", "mypy", *options, "torch_xla_lite").stdout
+    assert "source files" in found
+    assert not re.findall(r".*Module .*has no attribute.*", found)
 
 
 def test_nothing_that_is_built_depends_on_a_gpu():

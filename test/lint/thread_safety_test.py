@@ -14,16 +14,8 @@ _CHECKS = ("--quiet", "--allow-no-checks", "--checks=-*,clang-diagnostic-thread-
 _CSRC = Path("torch_xla_lite/csrc")
 # device and infer include headers that the build makes, and use no lock of the runtime.
 _LAYERS = (
-    "ir",
-    "runtime",
-    "tensor",
-    "ops",
-    "aten",
-    "record",
-    "kernels_of_torch",
-    "interpreter",
-    "ffi",
-    "python",
+    *("ir", "runtime", "tensor", "ops", "aten"),
+    *("record", "kernels_of_torch", "interpreter", "ffi", "python"),
 )
 
 # Code that uses a result of a node without the lock, and with it.

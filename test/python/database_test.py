@@ -34,9 +34,10 @@ ALWAYS_DIFFERENT = {
     "XLA has no such dtype": "chalf",
     "the signs of singular vectors": "svd_lowrank pca_lowrank",
     "there are no sparse tensors": "to_sparse",
+    "a copy of the sample is not in the middle of a memory": "as_strided_partial_views",
 }
 DIFFERENT: dict[str, dict[str, str]] = {
-    "sample": {"which of several equal elements is meant": "sort"},
+    "sample": {"which of several equal elements is meant": "argsort sort"},
     "inplace": {
         "the first sample draws no random numbers, later ones do": """nn_functional_alpha_dropout
             nn_functional_dropout nn_functional_dropout2d nn_functional_dropout3d
@@ -46,6 +47,7 @@ DIFFERENT: dict[str, dict[str, str]] = {
     "out": {
         "torch does not give `out` another size": "normal normal_number_mean",
         "which of several equal elements is meant": "kthvalue topk",
+        "the signs of eigenvectors": "linalg_eigh",
         "torch's kernel does not write an `out` with gaps": "nn_functional_gelu",
     },
     "empty": {

@@ -350,7 +350,6 @@ PLAIN = {
     "constraint": (torch.ops.torch_xla_lite.constrain, (X, "")),
     "stack": (aten.stack, ([X, X], 1)),
     "repeat": (aten.repeat, (X, [2, 3])),
-    "flip": (aten.flip, (X, [0])),
     "sort": (aten.sort, (X, 1)),
     "rows": (aten.index_select, (X, 0, LABELS)),
     "variance": (aten.var_mean.correction, (X, [0])),
