@@ -31,7 +31,7 @@ constexpr size_t kKeptMore = size_t{8} << 20;
 // A period has so many allocations, if nothing ends it earlier.
 constexpr size_t kPeriod = 16384;
 
-// Eight sizes between two powers of two. The rest of a block is never touched, and is no memory.
+// Eight sizes between two powers of two. What is never touched of a block is no memory.
 size_t BlockSize(size_t size) {
   const size_t step = std::bit_floor(size) / 8;
   return (size + step - 1) / step * step;

@@ -3,6 +3,7 @@
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/TypeProperties.h>
+#include <c10/core/WrapDimMinimal.h>
 
 #include <algorithm>
 #include <array>
@@ -216,16 +217,22 @@ Results Convolution(Arguments arguments) {
   return {{Meta(sizes, input.scalar_type())}};
 }
 
+// Of the gradients of an input, a weight and a bias those that `output_mask` asks for.
+std::vector<c10::IValue> Wanted(const c10::IValue& output_mask, std::array<Tensor, 3> gradients) {
+  const auto mask = output_mask.toBoolList();
+  std::vector<c10::IValue> wanted(gradients.size(), Tensor());
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (mask[i]) wanted[i] = std::move(gradients[i]);
+  }
+  return wanted;
+}
+
 // The gradients of the input, the weight and the bias of a layer that gives `result`.
 Results LayerGradients(const Results& result, const c10::IValue& grad, const Tensor& input,
                        const Tensor& weight, const c10::IValue& output_mask) {
   if (!result || !IsLike(grad, (*result)[0].toTensor())) return {};
-  const auto mask = output_mask.toBoolList();
-  std::vector<c10::IValue> gradients(3, Tensor());
-  if (mask[0]) gradients[0] = Like(input);
-  if (mask[1]) gradients[1] = Like(weight);
-  if (mask[2]) gradients[2] = Meta({weight.size(0)}, weight.scalar_type());
-  return gradients;
+  const Tensor bias = Meta({weight.size(0)}, weight.scalar_type());
+  return Wanted(output_mask, {Like(input), Like(weight), bias});
 }
 
 // (input, grad_output, weight, output_mask)
@@ -285,7 +292,7 @@ Results Stack(Arguments arguments) {
   const int64_t dim = arguments[1].toInt(), rank = first.dim() + 1;
   if (!std::ranges::all_of(tensors, is_like) || dim < -rank || dim >= rank) return {};
   at::DimVector sizes(first.sizes());
-  sizes.insert(sizes.begin() + (dim < 0 ? dim + rank : dim), std::ssize(tensors));
+  sizes.insert(sizes.begin() + c10::maybe_wrap_dim(dim, rank), std::ssize(tensors));
   return {{Meta(sizes, first.scalar_type())}};
 }
 
@@ -295,7 +302,7 @@ Results IndexSelect(Arguments arguments) {
   if (!self.is_meta() || !IsIndex(index) || index.dim() > 1) return {};
   if (self.dim() == 0 || !IsDim(arguments[1].toInt(), self)) return {};
   at::DimVector sizes(self.sizes());
-  sizes[arguments[1].toInt() + (arguments[1].toInt() < 0 ? self.dim() : 0)] = index.numel();
+  sizes[c10::maybe_wrap_dim(arguments[1].toInt(), self.dim())] = index.numel();
   return {{Meta(sizes, self.scalar_type())}};
 }
 
@@ -435,12 +442,7 @@ Results NormGradients(const Tensor& input, const c10::IValue& weight, at::IntArr
                       c10::ScalarType dtype, const c10::IValue& output_mask) {
   const auto mask = output_mask.toBoolList();
   if ((mask[1] || mask[2]) && weight.isNone()) return {};
-  std::vector<c10::IValue> results(3, Tensor());
-  if (mask[0]) results[0] = Like(input);
-  for (size_t i = 1; i < 3; ++i) {
-    if (mask[i]) results[i] = Meta(sizes, dtype);
-  }
-  return results;
+  return Wanted(output_mask, {Like(input), Meta(sizes, dtype), Meta(sizes, dtype)});
 }
 
 // (grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask)
@@ -580,7 +582,7 @@ Results GluBackward(Arguments arguments) {
   const Tensor& self = arguments[1].toTensor();
   if (!IsFloat(self) || !IsDim(arguments[2].toInt(), self) || self.dim() == 0) return {};
   at::DimVector sizes(self.sizes());
-  int64_t& halved = sizes[arguments[2].toInt() + (arguments[2].toInt() < 0 ? self.dim() : 0)];
+  int64_t& halved = sizes[c10::maybe_wrap_dim(arguments[2].toInt(), self.dim())];
   if (halved % 2 != 0) return {};
   halved /= 2;
   if (!Fits(arguments[0], self.scalar_type(), sizes)) return {};

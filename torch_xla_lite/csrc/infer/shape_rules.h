@@ -1,7 +1,7 @@
 // Infers the shapes of results without torch's meta functions in Python.
 //
 // Those take 50 to 1,000 us for a new shape, and the first of them 0.4 s, because it imports sympy.
-// torch's functions in C++ take one (meta_function.h). A few common ops have none, and a rule here,
+// torch's functions in C++ take one (meta_function.h). Common ops that have none have a rule here,
 // which knows only the plain cases: calls that may be wrong, and dtypes that torch promotes, are
 // left to the function in Python.
 //

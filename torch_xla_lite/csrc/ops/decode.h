@@ -52,7 +52,7 @@ class CallPlan {
   size_t scalar_count() const { return scalar_dtypes_.size(); }
   const std::vector<c10::ScalarType>& scalar_dtypes() const { return scalar_dtypes_; }
 
-  // The argument at a place; None if it is none of the words.
+  // The argument at a place if the words of the call say it, otherwise None.
   const c10::IValue& ConstantAt(size_t place) const { return arguments_[place].constant; }
 
   // An argument that is a runtime scalar, or has one in a list: a number, or a tensor of no
