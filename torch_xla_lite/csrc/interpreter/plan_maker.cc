@@ -193,8 +193,10 @@ class PlanMaker {
     for (const ir::Position operand : graph_.steps[node].operands) {
       ForEachIn(ValueAt(operand).memory, [&](uint32_t in) { access.reads.push_back(in); });
     }
+    // A result that is where an operand was is written only if the call overwrites that.
     for (const Trace::Value& result : steps_[node].results) {
-      if (result.memory != kNone) access.writes.push_back(result.memory);
+      const bool is_there = IsOperand(result.memory, node) && !steps_[node].overwrites;
+      if (result.memory != kNone && !is_there) access.writes.push_back(result.memory);
     }
   }
 
