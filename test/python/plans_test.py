@@ -225,15 +225,6 @@ def test_a_row_may_be_written_where_it_is(rows: tuple[int, ...]):
     assert x.tolist() == [-4] * 3
 
 
-def test_a_row_that_was_written_where_it_is_may_be_written_elsewhere():
-    x = torch.arange(6.0).jax()
-    for row in (0, 1, 1, 2):
-        x[row] = x[1]
-        x = x.neg()
-        x.tolist()
-    assert x.tolist() == [1, 1, 1, 3, 4, 5]
-
-
 OPTIMIZERS: dict[str, Callable[[Any], torch.optim.Optimizer]] = {
     "SGD": lambda x: torch.optim.SGD(x, lr=0.1, momentum=0.9, weight_decay=0.01),
     "SGD, one by one": lambda x: torch.optim.SGD(x, lr=0.1, momentum=0.9, foreach=False),

@@ -120,6 +120,12 @@ PROGRAMS = {
     )[1],
     "all of it": lambda x, i: (x[i].fill_(i), x.mul_(2), x.cumsum(0))[2],
     "a view that stays": lambda x, i: (x[i].fill_(i), x[i - 1].clone(), x[i])[1:],
+    "a row that may be there": lambda x, i: (x[i].copy_(x[min(i, 4)]), x.add_(i))[1:],
+    "columns, once of rows that are one memory": lambda x, i: (
+        x[:, i].fill_(i),
+        x.add_(i),
+        *([x[0].expand(9, 9).contiguous()[:, i].fill_(2)] if i == 5 else []),
+    )[1:],
 }
 
 

@@ -259,12 +259,12 @@ at::Tensor CpuCall::Written(std::span<at::Tensor> operands, std::span<const uint
   at::Tensor view = view_of(base);
   // A view of the view was written to in place, or there is nothing to write.
   if (view.numel() == 0 || SharesPlace(view, operands[1])) return base;
-  // An element that is written twice would get the last value, which may be the old one.
-  if (MayOverlap(view)) throw UnexpectedResults(signature_.op);
   if (!may_overwrite && base.is_same(operands[0])) {
     base = base.clone(at::MemoryFormat::Contiguous);
     view = view_of(base);
   }
+  // An element that is written twice would get the last value, which may be the old one.
+  if (MayOverlap(view)) throw UnexpectedResults(signature_.op);
   view.copy_(operands[1]);
   return base;
 }
