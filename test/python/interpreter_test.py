@@ -50,12 +50,6 @@ def test_a_device_with_memory_of_its_own_compiles_what_is_large(monkeypatch):
     assert counts()[1:] == (1, 1)
 
 
-def test_numbers_do_not_make_a_graph_new():
-    x = torch.ones(100).jax()
-    assert [(x * number).mean().item() for number in (2.0, 3.0, 4.0)] == [2, 3, 4]
-    assert counts() == (1, 1, 2)
-
-
 def test_a_variable_switches_it_off():
     code = (
         "import torch, torch_xla_lite; (torch.ones(2).jax() + 1).cpu();"

@@ -24,24 +24,6 @@ def live_bytes() -> Bytes:
     return Bytes(torch.jax.memory_allocated(), arrays)
 
 
-@pytest.mark.needs("interpreter")
-def test_a_dropped_tensor_gives_its_memory_back():
-    before = live_bytes()
-    tensor = torch.ones(1000).to("jax")
-    assert live_bytes() == (before.tensors + 4000, before.arrays)
-    del tensor
-    assert live_bytes() == before
-
-
-def test_a_dropped_tensor_that_jax_has_read_gives_its_memory_back():
-    before = live_bytes()
-    tensor = torch.ones(1000).to("jax")
-    jnp.asarray(tensor)
-    assert live_bytes() == (before.tensors + 4000, before.arrays + 4000)
-    del tensor
-    assert live_bytes() == before
-
-
 @pytest.mark.parametrize("is_read", [False, True])
 def test_a_dropped_model_gives_its_memory_back(is_read):
     before = live_bytes()

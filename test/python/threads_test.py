@@ -75,9 +75,3 @@ def test_threads_write_to_rows_of_one_tensor():
 
     in_threads(work)
     assert base.tolist() == [[25.0 * index] * 3 for index in range(4)]
-
-
-def test_no_two_threads_draw_the_same_numbers():
-    drawn = in_threads(lambda index: [torch.rand(4, device="jax").tolist() for _ in range(5)])
-    flat = [tuple(numbers) for per_thread in drawn for numbers in per_thread]
-    assert len(set(flat)) == 20
