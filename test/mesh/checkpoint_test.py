@@ -15,11 +15,7 @@ import jax  # isort: skip
 
 pytest.importorskip("orbax.checkpoint")
 
-MESHES = {
-    "one device": None,
-    "8": ((8,), ("data",)),
-    "2x4": ((2, 4), ("data", "model")),
-}
+MESHES = {"one device": None, "8": ((8,), ("data",)), "2x4": ((2, 4), ("data", "model"))}
 
 
 @pytest.fixture(autouse=True)

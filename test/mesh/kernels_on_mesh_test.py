@@ -133,9 +133,7 @@ def _ranks(x: torch.Tensor) -> torch.Tensor:
     return x.argsort(0).argsort(0)
 
 
-@_ranks.register_fake
-def _(x: torch.Tensor) -> torch.Tensor:
-    return torch.empty_like(x, dtype=torch.int64)
+_ranks.register_fake(lambda x: torch.empty_like(x, dtype=torch.int64))
 
 
 def _sliced(h: torch.Tensor) -> torch.Tensor:

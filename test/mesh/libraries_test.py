@@ -55,42 +55,19 @@ def _placed(model: nn.Module, mode: str | None, rules: list = RULES) -> nn.Modul
 
 
 def _model_of_transformers(kind: str) -> nn.Module:
-    transformers = libraries.require("transformers")
+    from test.models import small_models  # It needs the libraries.
+
     torch.manual_seed(0)
-    if kind == "gpt2":
-        config = transformers.GPT2Config(
-            vocab_size=64, n_positions=32, n_embd=32, n_layer=2, n_head=4, bos_token_id=0
-        )
-        return transformers.GPT2LMHeadModel(config)
-    if kind == "vit":
-        config = transformers.ViTConfig(
-            image_size=16,
-            patch_size=4,
-            hidden_size=32,
-            intermediate_size=64,
-            num_hidden_layers=2,
-            num_attention_heads=4,
-            num_labels=8,
-        )
-        return transformers.ViTForImageClassification(config)
-    config = transformers.LlamaConfig(
-        vocab_size=64,
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        max_position_embeddings=32,
-    )
-    return transformers.LlamaForCausalLM(config)
+    return getattr(small_models, f"small_{kind}")()
 
 
 def _examples(kind: str) -> list[dict[str, torch.Tensor]]:
     draw = torch.Generator().manual_seed(0)
     if kind == "vit":
-        images = torch.randn(64, 3, 16, 16, generator=draw)
-        labels = torch.randint(8, (64,), generator=draw)
+        images = torch.randn(64, 3, 32, 32, generator=draw)
+        labels = torch.randint(2, (64,), generator=draw)
         return [{"pixel_values": x, "labels": y} for x, y in zip(images, labels, strict=True)]
-    texts = torch.randint(64, (64, 16), generator=draw)
+    texts = torch.randint(50, (64, 16), generator=draw)
     return [{"input_ids": text, "labels": text} for text in texts]
 
 

@@ -201,18 +201,13 @@ PROGRAMS: dict[str, tuple[Callable[[], nn.Module], Loss]] = {
 }
 
 # One of each kind of model; the others are nightly.
-DAILY = (
-    "torchvision ResNet",
-    "transformers GPT-2",
-    "PyTorch Geometric GCN and GAT",
-    "peft LoRA",
-)
+DAILY = ("torchvision ResNet", "transformers GPT-2", "PyTorch Geometric GCN and GAT", "peft LoRA")
 
 # What falls back to a kernel of the CPU, and why.
 FALLBACKS = {
     "transformers wav2vec 2": {"aten::masked_select": "labels that are not padding are selected"},
     "PyTorch Geometric GCN and GAT": {
-        "aten::index.Tensor": "edges that are not loops are selected",
+        "aten::index.Tensor": "edges that are not loops are selected"
     },
 }
 

@@ -3,7 +3,6 @@ of the name loads the package."""
 
 import inspect
 import os
-import subprocess
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -268,8 +267,8 @@ def installed(folder: Path) -> dict[str, str]:
         "[torch.backends]\ntorch_xla_lite = torch_xla_lite_autoload:register\n"
     )
     root = str(_SOURCE.parents[2])
-    paths = {"PYTHONPATH": os.pathsep.join([str(folder), root])}
-    return {**os.environ, **paths, "TORCH_DEVICE_BACKEND_AUTOLOAD": "1"}
+    paths = os.pathsep.join([str(folder), root])
+    return {"PYTHONPATH": paths, "TORCH_DEVICE_BACKEND_AUTOLOAD": "1"}
 
 
 def test_import_torch_is_enough(tmp_path):
@@ -281,24 +280,13 @@ device = parser.parse_args().device
 print("torch_xla_lite" in sys.modules, "jax" in sys.modules)
 print((torch.arange(3, device=device) * 2).tolist(), "torch_xla_lite" in sys.modules)
 """)
-    done = subprocess.run(
-        [sys.executable, tmp_path / "train.py", "--device", "jax"],
-        env=installed(tmp_path),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = (sys.executable, tmp_path / "train.py", "--device", "jax")
+    done = programs.call(*command, **installed(tmp_path))
     assert (done.stdout.splitlines(), done.stderr) == (["False False", "[0, 2, 4] True"], "")
 
 
 @pytest.mark.nightly
 def test_a_program_may_import_the_package_first(tmp_path):
     program = "import torch_xla_lite, torch; print(torch.jax is torch_xla_lite.device)"
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env=installed(tmp_path),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = programs.call(sys.executable, "-c", program, **installed(tmp_path))
     assert (done.stdout, done.stderr) == ("True\n", "")

@@ -14,6 +14,7 @@ import jax
 import pytest
 
 from bazel.pybuild.cache import folders
+from test.python import programs
 from test.python.copies import PACKAGE, change, copy_of_the_package, edit_a_source
 from torch_xla_lite import commands
 from torch_xla_lite.commands import cache, doctor, env
@@ -25,14 +26,9 @@ def run(
     *arguments: str, folder: Path = PACKAGE.parent, **environ: str
 ) -> subprocess.CompletedProcess[str]:
     """Runs a command of the package in `folder`; the exit code is not checked."""
-    return subprocess.run(
-        [sys.executable, "-P", "-m", "torch_xla_lite", *arguments],
-        # The tests themselves may run with a cache of jax.
-        env={**os.environ, "JAX_COMPILATION_CACHE_DIR": "", "PYTHONPATH": str(folder), **environ},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    # The tests themselves may run with a cache of jax.
+    variables = {"JAX_COMPILATION_CACHE_DIR": "", "PYTHONPATH": str(folder), **environ}
+    return programs.call(sys.executable, "-P", "-m", "torch_xla_lite", *arguments, **variables)
 
 
 def test_the_doctor_reports_another_torch_and_the_remedy(tmp_path: Path):

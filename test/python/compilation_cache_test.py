@@ -54,10 +54,8 @@ def run(source: str, cache: Path, **environ: str) -> tuple:
 
 def run_in_new_process(source: str, cache: Path, package: Path = PACKAGE, **environ: str) -> tuple:
     """The same in a process that starts an interpreter and imports everything."""
-    command = [sys.executable, "-P", "-c", PROGRAM + source]
-    environ = {**os.environ, "PYTHONPATH": str(package.parent), **variables(cache), **environ}
-    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
-    return counts(done)
+    environ = {"PYTHONPATH": str(package.parent), **variables(cache), **environ}
+    return counts(programs.call(sys.executable, "-P", "-c", PROGRAM + source, **environ))
 
 
 def variables(cache: Path) -> dict[str, str]:
@@ -180,9 +178,7 @@ import jax
 def twice(x: torch.Tensor) -> torch.Tensor:
     return 2 * x
 
-@twice.register_fake
-def _(x: torch.Tensor) -> torch.Tensor:
-    return torch.empty_like(x)
+twice.register_fake(torch.empty_like)
 
 @torch_xla_lite.register_lowering("cache_test::twice")
 def _(x):
@@ -313,18 +309,13 @@ VERSIONS = {
     "numpy": "import numpy; numpy.__version__ = '9.9.9'",
     "variable of this package": "import os; os.environ['TORCH_XLA_LITE_NEW_SETTING'] = '1'",
 }
+if len(processors := os.sched_getaffinity(0)) > 1:
+    VERSIONS["processors"] = f"import os; os.sched_setaffinity(0, {{{min(processors)}}})"
 
 
 @pytest.mark.parametrize("version", mostly_nightly(VERSIONS, ["torch"]))
-def test_versions_and_variables_are_in_the_key(version: str, cache: Path):
+def test_versions_variables_and_processors_are_in_the_key(version: str, cache: Path):
     assert run(f"{VERSIONS[version]}\n{ADD}", cache)[:2] == (1, 0)
-
-
-@pytest.mark.nightly
-@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two processors")
-def test_the_number_of_processors_is_in_the_key(cache: Path):
-    one = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
-    assert run(one + ADD, cache)[:2] == (1, 0)
 
 
 # Another model, another feature; what Linux measures at the moment decides nothing.

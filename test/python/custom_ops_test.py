@@ -42,9 +42,7 @@ def cubed(x: torch.Tensor) -> torch.Tensor:
     return x * x * x
 
 
-@cubed.register_fake
-def _cubed_fake(x: torch.Tensor) -> torch.Tensor:
-    return torch.empty_like(x)
+cubed.register_fake(torch.empty_like)
 
 
 @torch_xla_lite.register_lowering("custom_ops_test::cubed")
@@ -205,9 +203,7 @@ def pushed(queue: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
     return out
 
 
-@pushed.register_fake
-def _pushed_fake(queue: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
-    return torch.empty_like(value)
+pushed.register_fake(lambda queue, value: torch.empty_like(value))
 
 
 @torch_xla_lite.register_lowering("custom_ops_test::pushed")
@@ -310,11 +306,7 @@ def checked(x: torch.Tensor, limit: int) -> torch.Tensor:
     return x.clone()
 
 
-@checked.register_fake
-def _checked_fake(x: torch.Tensor, limit: int) -> torch.Tensor:
-    return torch.empty_like(x)
-
-
+checked.register_fake(lambda x, limit: torch.empty_like(x))
 traced: list[int] = []
 
 

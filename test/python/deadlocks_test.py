@@ -13,9 +13,7 @@ import torch, torch_xla_lite
 def op(x: torch.Tensor) -> torch.Tensor:
     return kernel(x)
 
-@op.register_fake
-def _(x):
-    return torch.empty_like(x)
+op.register_fake(torch.empty_like)
 
 def message(work):
     try:

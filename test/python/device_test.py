@@ -36,8 +36,7 @@ def test_the_device_can_be_made_current(device):
 
 
 @pytest.mark.parametrize(
-    "use",
-    [torch.jax.set_device, lambda place: torch.zeros(1, device=place), torch.ones(1).to],
+    "use", [torch.jax.set_device, lambda place: torch.zeros(1, device=place), torch.ones(1).to]
 )
 def test_another_index_is_an_error(use):
     with pytest.raises(RuntimeError, match="there is no device jax:1"):

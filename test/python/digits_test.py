@@ -1,7 +1,6 @@
 """The digits example: the same training on both devices, and the table at its end."""
 
 import io
-import subprocess
 
 import pytest
 from rich.console import Console
@@ -67,13 +66,8 @@ runpy.run_module("torch_xla_lite.examples.digits", run_name="__main__")
 
 @pytest.mark.nightly
 def test_the_script_prints_its_table_at_the_end():
-    done = subprocess.run(
-        [*programs.python(), "-m", "torch_xla_lite.examples.digits", "--device", "jax"],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=600,
-    )
+    module = "torch_xla_lite.examples.digits"
+    done = programs.call(*programs.python(), "-m", module, "--device", "jax")
     for column in ("device", "test accuracy", "ms per step", "graphs compiled", "fell back"):
         assert column in done.stdout
     assert " none " in done.stdout.splitlines()[-2]

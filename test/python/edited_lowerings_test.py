@@ -70,9 +70,7 @@ print(x.relu().tolist())
 def test_an_edit_in_a_checkout_shows_without_a_call(tmp_path):
     package = Path(torch_xla_lite.__file__).parent
     copied = shutil.copytree(
-        package,
-        tmp_path / "torch_xla_lite",
-        ignore=shutil.ignore_patterns("csrc", "__pycache__"),
+        package, tmp_path / "torch_xla_lite", ignore=shutil.ignore_patterns("csrc", "__pycache__")
     )
 
     def git(*arguments: str) -> None:

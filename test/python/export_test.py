@@ -141,11 +141,7 @@ SIZED: dict[str, tuple[Callable[[torch.Tensor], Any], tuple[int, ...], tuple[int
     ),
     "bicubic": (lambda x: F.interpolate(x, None, 2.0, "bicubic"), (2, 3, 4, 4), (0,)),
     "argmax": (lambda x: (x.argmax(0), x.argmin(-1), x.argmax()), (3, 4), (0, 1)),
-    "last token": (
-        lambda x: x[torch.arange(x.shape[0]), (x > 0).int().argmax(-1)],
-        (3, 4),
-        (0, 1),
-    ),
+    "last token": (lambda x: x[torch.arange(x.shape[0]), (x > 0).int().argmax(-1)], (3, 4), (0, 1)),
     "times a size": (lambda x: x * x.shape[0] + x.shape[1], (3, 4), (0, 1)),
     "by a size": (lambda x: x / x.shape[0] - x.sum() / x.numel(), (3, 4), (0, 1)),
     "by a root": (lambda x: x * x.shape[1] ** -0.5 + x.shape[0] ** 0.5, (3, 4), (0, 1)),

@@ -16,6 +16,7 @@ import torch_xla_lite
 from test.python import tiers
 
 aten = torch.ops.aten
+F32, F64, I64 = torch.float32, torch.float64, torch.int64
 
 VALUES = [1e-3, 6e4, -3.0, 0.1, 1.0, 70.0, 0.0, -0.0, 2.5, 1 / 3, 3e4, -1e-4, math.inf, math.nan]
 NUMBERS = [70000.0, 6e4, 1 / 3, 65520.0, -70000.0, 1e10, 0.1, 1e-3, 3, 2**17, -2.5, 1e-8, 0]
@@ -24,13 +25,13 @@ NUMBERS += [math.inf]
 Function = Callable[[torch.Tensor, float], torch.Tensor]
 
 
-def without_dimensions(s: float, x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+def number(s: float, x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     value = s if dtype.is_floating_point else int(min(s, 2**20))
     return torch.tensor(value, dtype=dtype, device=x.device)
 
 
 def integers(s: float, x: torch.Tensor) -> torch.Tensor:
-    return without_dimensions(s, x, torch.int64).repeat(len(x))
+    return number(s, x, I64).repeat(len(x))
 
 
 ROUNDS_ONCE: dict[str, Function] = {
@@ -43,28 +44,22 @@ ROUNDS_ONCE: dict[str, Function] = {
     "mul in place": lambda x, s: x.clone().mul_(s),
     "div": lambda x, s: x / s,
     "rsub": lambda x, s: torch.rsub(x, s),
-    "add a float32 without dimensions": lambda x, s: x + without_dimensions(s, x, torch.float32),
-    "add to a float64 without dimensions": lambda x, s: without_dimensions(s, x, torch.float64) + x,
-    "add an int64 without dimensions": lambda x, s: x + without_dimensions(s, x, torch.int64),
-    "add int64 without dimensions to the like": lambda x, s: (
-        x[1] + without_dimensions(s, x, torch.int64)
-    ),
-    "add in place": lambda x, s: x.clone().add_(without_dimensions(s, x, torch.float32)),
+    "add a float32 without dimensions": lambda x, s: x + number(s, x, F32),
+    "add to a float64 without dimensions": lambda x, s: number(s, x, F64) + x,
+    "add an int64 without dimensions": lambda x, s: x + number(s, x, I64),
+    "add int64 without dimensions to the like": lambda x, s: x[1] + number(s, x, I64),
+    "add in place": lambda x, s: x.clone().add_(number(s, x, F32)),
     "add integers": lambda x, s: x + integers(s, x),
     "add.Scalar": aten.add.Scalar,
-    "sub a float32 without dimensions": lambda x, s: x - without_dimensions(s, x, torch.float32),
-    "sub an int64 without dimensions": lambda x, s: x - without_dimensions(s, x, torch.int64),
+    "sub a float32 without dimensions": lambda x, s: x - number(s, x, F32),
+    "sub an int64 without dimensions": lambda x, s: x - number(s, x, I64),
     "sub.Scalar": aten.sub.Scalar,
-    "rsub a float64 without dimensions": lambda x, s: torch.rsub(
-        x, without_dimensions(s, x, torch.float64)
-    ),
-    "mul by a float64 without dimensions": lambda x, s: x * without_dimensions(s, x, torch.float64),
+    "rsub a float64 without dimensions": lambda x, s: torch.rsub(x, number(s, x, F64)),
+    "mul by a float64 without dimensions": lambda x, s: x * number(s, x, F64),
     "mul by integers": lambda x, s: x * integers(s, x),
-    "div of a float32 without dimensions": lambda x, s: without_dimensions(s, x, torch.float32) / x,
+    "div of a float32 without dimensions": lambda x, s: number(s, x, F32) / x,
     "div by integers": lambda x, s: x / integers(s, x),
-    "floor_divide a float32 without dimensions": lambda x, s: (
-        without_dimensions(s, x, torch.float32) // x
-    ),
+    "floor_divide a float32 without dimensions": lambda x, s: number(s, x, F32) // x,
     "div trunc of integers": lambda x, s: torch.div(integers(s, x), x, rounding_mode="trunc"),
     "alpha of rsub": lambda x, s: torch.rsub(x, x, alpha=s),
     "alpha of add": lambda x, s: torch.add(x, x, alpha=s),
@@ -72,17 +67,15 @@ ROUNDS_ONCE: dict[str, Function] = {
     "alpha of a number": lambda x, s: torch.add(x, 0.375, alpha=s),
     "addcmul": lambda x, s: torch.addcmul(x, x, x, value=s),
     "addcdiv": lambda x, s: torch.addcdiv(x, x, x, value=s),
-    "addcmul of a float64 without dimensions": lambda x, s: torch.addcmul(
-        x, x, without_dimensions(s, x, torch.float64)
-    ),
+    "addcmul of a float64 without dimensions": lambda x, s: torch.addcmul(x, x, number(s, x, F64)),
     "addcdiv of integers": lambda x, s: torch.addcdiv(x, integers(s, x), x),
     "lerp": lambda x, s: torch.lerp(x, -x, s),
     "foreach add": lambda x, s: torch._foreach_add([x], s)[0],
     "foreach add a float32 without dimensions": lambda x, s: torch._foreach_add(
-        [x], without_dimensions(s, x, torch.float32)
+        [x], number(s, x, F32)
     )[0],
     "foreach add an int64 without dimensions, alpha": lambda x, s: torch._foreach_add(
-        [x], without_dimensions(s, x, torch.int64), alpha=3
+        [x], number(s, x, I64), alpha=3
     )[0],
     "foreach add integers": lambda x, s: torch._foreach_add([x], [integers(s, x)])[0],
     "foreach div by integers": lambda x, s: torch._foreach_div([x], [integers(s, x)])[0],

@@ -20,10 +20,7 @@ import jax, torch, torch_xla_lite
 def slow(x: torch.Tensor) -> torch.Tensor:
     return x.clone()
 
-@slow.register_fake
-def _(x):
-    return torch.empty_like(x)
-
+slow.register_fake(torch.empty_like)
 traced = 0
 
 @torch_xla_lite.register_lowering("test::slow")
@@ -173,10 +170,7 @@ import torch, torch_xla_lite
 def broken(x: torch.Tensor, fails: bool) -> torch.Tensor:
     return x.clone()
 
-@broken.register_fake
-def _(x, fails):
-    return torch.empty_like(x)
-
+broken.register_fake(lambda x, fails: torch.empty_like(x))
 traced = 0
 
 @torch_xla_lite.register_lowering("test::broken")

@@ -27,10 +27,7 @@ def process_group():
 
 WAYS = {
     "DistributedDataParallel": (torch.nn.parallel.DistributedDataParallel, "shard_module"),
-    "FullyShardedDataParallel": (
-        fsdp.FullyShardedDataParallel,
-        "fully_shard",
-    ),
+    "FullyShardedDataParallel": (fsdp.FullyShardedDataParallel, "fully_shard"),
     "fully_shard": (fsdp.fully_shard, "fully_shard"),
 }
 

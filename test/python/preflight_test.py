@@ -1,7 +1,6 @@
 """Errors at import end with the command that repairs them."""
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import torch
 
 from bazel.pybuild.variables import VARIABLES
 from bazel.pytest_plugin import mostly_nightly
+from test.python import programs
 from test.python.copies import change, copy_of_the_package, edit_a_source
 from torch_xla_lite import _build_info
 from torch_xla_lite.startup import preflight, variables
@@ -18,13 +18,8 @@ from torch_xla_lite.startup import preflight, variables
 
 def import_it(folder: Path, code: str = "import torch_xla_lite", **environ: str) -> str:
     """The error message of importing the package of `folder`, in a separate process."""
-    result = subprocess.run(
-        [sys.executable, "-P", "-c", code],
-        env={**os.environ, "PYTHONPATH": str(folder), **environ},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    variables = {"PYTHONPATH": str(folder), **environ}
+    result = programs.call(sys.executable, "-P", "-c", code, **variables)
     assert result.returncode == 1, (result.returncode, result.stdout, result.stderr)
     return result.stderr.strip()
 

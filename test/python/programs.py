@@ -42,6 +42,12 @@ def run(
     )
 
 
+def call(*command: str | Path, **environ: str) -> "subprocess.CompletedProcess[str]":
+    """Runs a command with additional variables. Its exit code is not checked."""
+    variables = os.environ | environ
+    return subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+
+
 def run_file(file: Path, program: str, **environ: str) -> "subprocess.CompletedProcess[str]":
     """Runs a program as a file, whose lines errors and reports name."""
     file.parent.mkdir(exist_ok=True)

@@ -58,7 +58,7 @@ BY_LOWERING: dict[str, Callable[[int], torch.Tensor]] = {
         torch.eye(4, device="jax", dtype=HALF),
         torch.arange(1, 5, dtype=torch.int32, device="jax"),
         spread(4, n, dtype=HALF),
-    ),
+    )
 }
 
 

@@ -25,8 +25,7 @@ def test_packed_sequences_move():
 
 
 @pytest.mark.parametrize(
-    ("lengths", "message"),
-    [([6, 2], "to be equal to batch_size"), ([6, 1, 0], "greater than 0")],
+    ("lengths", "message"), [([6, 2], "to be equal to batch_size"), ([6, 1, 0], "greater than 0")]
 )
 def test_wrong_lengths_are_refused_as_on_the_cpu(lengths, message):
     for place in ("cpu", "jax"):

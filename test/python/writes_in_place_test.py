@@ -12,43 +12,17 @@ ROWS, COLUMNS = 40, 2500
 _interprets = tiers.autouse(tiers.as_by_default)
 
 
-def _rows(base: torch.Tensor, i: int) -> None:
-    base[i] = i
-
-
-def _elements(base: torch.Tensor, i: int) -> None:
-    base[i, 3 * i] = i
-
-
-def _columns(base: torch.Tensor, i: int) -> None:
-    base[:, i] = i
-
-
-def _slices(base: torch.Tensor, i: int) -> None:
-    base[i : i + 2, 5:] = i
-
-
-def _flat(base: torch.Tensor, i: int) -> None:
-    base.view(-1)[i] = i
-
-
-def _transposed(base: torch.Tensor, i: int) -> None:
-    base.t()[i, 2:5] = i
-
-
-def _masks(base: torch.Tensor, i: int) -> None:
-    base[i].masked_fill_(base[i] > 0, i)
-
-
-def _positions(base: torch.Tensor, i: int) -> None:
-    base.index_fill_(0, torch.tensor([i], device=base.device), i)
-
-
-def _sums(base: torch.Tensor, i: int) -> None:
-    base[i] += 1
-
-
-WRITES = [_rows, _elements, _columns, _slices, _flat, _transposed, _masks, _positions, _sums]
+WRITES = {
+    "rows": lambda base, i: base.__setitem__(i, i),
+    "elements": lambda base, i: base.__setitem__((i, 3 * i), i),
+    "columns": lambda base, i: base.__setitem__((slice(None), i), i),
+    "slices": lambda base, i: base.__setitem__((slice(i, i + 2), slice(5, None)), i),
+    "flat": lambda base, i: base.view(-1).__setitem__(i, i),
+    "transposed": lambda base, i: base.t().__setitem__((i, slice(2, 5)), i),
+    "masks": lambda base, i: base[i].masked_fill_(base[i] > 0, i),
+    "positions": lambda base, i: base.index_fill_(0, torch.tensor([i], device=base.device), i),
+    "sums": lambda base, i: base.__setitem__(i, base[i].add_(1)),
+}
 
 
 def _bytes_allocated(run) -> int:
@@ -59,7 +33,7 @@ def _bytes_allocated(run) -> int:
     return sum(max(event.nbytes(), 0) for event in events if event.name() == "[memory]")
 
 
-@pytest.mark.parametrize("write", WRITES, ids=lambda write: write.__name__)
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
 def test_a_loop_of_writes_copies_its_base_once(write):
     base = torch.zeros(ROWS, COLUMNS, device="jax")
     for i in range(30):
@@ -69,10 +43,9 @@ def test_a_loop_of_writes_copies_its_base_once(write):
 
 
 # A write through a view of a reshaped or transposed tensor copies what a graph is given.
-@pytest.mark.parametrize(
-    "write", [w for w in WRITES if w not in (_flat, _transposed)], ids=lambda write: write.__name__
-)
-def test_a_loop_of_plans_stores_in_its_base(write):
+@pytest.mark.parametrize("name", [x for x in WRITES if x not in ("flat", "transposed")])
+def test_a_loop_of_plans_stores_in_its_base(name):
+    write = WRITES[name]
     base, wanted = (torch.zeros(ROWS, COLUMNS, device=device) for device in ("jax", "cpu"))
 
     def steps(first: int, last: int) -> None:

@@ -59,16 +59,11 @@ TEST_F(TieringTest, AGraphIsCompiledWhenItsRunsHaveCostAsMuchAsThat) {
 }
 
 TEST_F(TieringTest, AGraphWhoseSingleCallsCostMoreThanItIsCompiledAtOnce) {
-  EXPECT_EQ(tiering_.Decide(Chain(2),
-                            [](auto&) {
-                              return Tiering::Extra{200, 0};
-                            }),
-            Decision::kInterpret);
-  EXPECT_EQ(tiering_.Decide(Chain(3),
-                            [](auto&) {
-                              return Tiering::Extra{301, 0};
-                            }),
-            Decision::kCompileNow);
+  const auto extra = [](double cost) {
+    return [cost](const ir::Description&) { return Tiering::Extra{cost, 0}; };
+  };
+  EXPECT_EQ(tiering_.Decide(Chain(2), extra(200)), Decision::kInterpret);
+  EXPECT_EQ(tiering_.Decide(Chain(3), extra(301)), Decision::kCompileNow);
   EXPECT_EQ(tiering_.Decide(Chain(3), NoExtra), Decision::kCompileNow);
 }
 
