@@ -2,7 +2,6 @@
 
 import subprocess
 import threading
-from concurrent.futures import CancelledError
 
 import pytest
 import torch
@@ -77,40 +76,6 @@ def test_functions_run_one_after_the_other_in_one_thread():
     assert [future.result(timeout=60) for future in futures] == [0, -1, -2, -3]
     assert [number for number, _ in ran] == [0, 1, 2, 3]
     assert len({thread for _, thread in ran}) == 1
-
-
-def test_the_thread_ends_when_nothing_waits_and_the_next_function_runs_all_the_same():
-    worker = Worker("test")
-    threads = []
-    for _ in range(2):
-        worker.submit(lambda: threads.append(threading.current_thread())).result(timeout=60)
-        threads[-1].join(timeout=60)
-        assert not threads[-1].is_alive()
-    assert len(set(threads)) == 2
-
-
-def test_an_error_is_that_of_its_function():
-    worker = Worker("test")
-    future = worker.submit(lambda: 1 // 0)
-    after = worker.submit(lambda: 3)
-    assert isinstance(future.exception(timeout=60), ZeroDivisionError)
-    assert after.result(timeout=60) == 3
-
-
-def test_what_is_cancelled_while_it_waits_never_runs():
-    worker = Worker("test")
-    ran = []
-    may_go_on = threading.Event()
-    blocking = worker.submit(lambda: may_go_on.wait(timeout=60))
-    cancelled = worker.submit(lambda: ran.append(1))
-    assert cancelled.cancel()
-    last = worker.submit(lambda: ran.append(2))
-    may_go_on.set()
-    assert blocking.result(timeout=60)
-    last.result(timeout=60)
-    assert ran == [2]
-    with pytest.raises(CancelledError):
-        cancelled.result()
 
 
 def test_what_waits_when_the_program_ends_never_runs():

@@ -23,28 +23,19 @@ def compile(name, results):
 _INTEGERS = (
     _BEGIN
     + """
+NAMES = ("floor_divide", "remainder", "fmod", "gcd", "lcm", "pow", "float_power",
+         "bitwise_left_shift", "bitwise_right_shift")
 OPS = {
+    **{name: getattr(torch, name) for name in NAMES},
     "//": lambda a, b: a // b,
     "%": lambda a, b: a % b,
-    "floor_divide": torch.floor_divide,
-    "remainder": torch.remainder,
-    "fmod": torch.fmod,
     "trunc": lambda a, b: torch.div(a, b, rounding_mode="trunc"),
     "floor": lambda a, b: torch.div(a, b, rounding_mode="floor"),
-    "gcd": torch.gcd,
-    "lcm": torch.lcm,
-    "pow": torch.pow,
-    "float_power": torch.float_power,
-    "shift left": torch.bitwise_left_shift,
-    "shift right": torch.bitwise_right_shift,
     "//=": lambda a, b: a.floor_divide_(b),
     "number //": lambda a, b: 7 // b,
     "number %": lambda a, b: 7 % b,
     "call_jax": lambda a, b: torch_xla_lite.call_jax(jax.lax.div, a, b),
 }
-
-def full(value, dtype):
-    return torch.full((3,), value, dtype=dtype, device="jax")
 
 PAIRS = [(1, 0), (0, 0), (-1, -1), (None, -1)]  # None: the smallest number.
 

@@ -22,22 +22,19 @@ def compiles_of(loop, steps=10, warm_up=3):
     return metrics["compiles"]
 
 
-def test_indexing_with_another_number():
-    x = torch.arange(32, device="jax")
-    assert compiles_of(lambda i: x[i].item()) == 0
-    assert x[7].item() == 7
+READS = {
+    "a row": lambda x, i: x[i],
+    "a row from the end": lambda x, i: x[-1 - i],
+    "a slice": lambda x, i: x[i : i + 4].sum(),
+}
 
 
-def test_indexing_from_the_end_with_another_number():
-    x = torch.arange(32, device="jax")
-    assert compiles_of(lambda i: x[-1 - i].item()) == 0
-    assert x[-2].item() == 30
-
-
-def test_slicing_at_another_place():
-    x = torch.arange(32, device="jax")
-    assert compiles_of(lambda i: x[i : i + 4].sum().item()) == 0
-    assert x[3:7].tolist() == [3, 4, 5, 6]
+@pytest.mark.parametrize("read", READS.values(), ids=READS)
+def test_reading_at_another_place(read):
+    x = torch.arange(32)
+    y = x.jax()
+    assert compiles_of(lambda i: read(y, i).item()) == 0
+    assert read(y, 7).item() == read(x, 7).item()
 
 
 def test_writing_at_another_place():
