@@ -347,3 +347,12 @@ def test_random_factories_fill_a_tensor():
     order = torch.zeros(6, dtype=torch.int64, device="jax")
     assert torch.randperm(6, out=order).sort().values.tolist() == [0, 1, 2, 3, 4, 5]
     assert set(debug.metrics()["fallbacks"]) <= {"aten::_unique2"}
+
+
+def test_a_view_can_be_written_again_after_a_gradient_came_in_through_a_mask():
+    x, values = torch.zeros(4, device="jax"), torch.ones(4, device="jax", requires_grad=True)
+    row = x[1:]
+    row[row == 0] = values[1:]
+    row.mul_(3)
+    x.sum().backward()
+    assert values.grad.tolist() == [0, 3, 3, 3]

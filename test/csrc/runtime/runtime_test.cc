@@ -221,6 +221,16 @@ TEST_F(RuntimeTest, AStateThatBeginsWithZerosHasOneGraph) {
   EXPECT_EQ(Read(state), (Data{21, 24}));
 }
 
+TEST_F(RuntimeTest, StatesMayBeginWithTheSameZeros) {
+  const Value parameter = Leaf({7, 8});
+  LiveValue state, other;
+  Set(state, Call("zeros", {parameter}));
+  Set(other, Get(state));
+  Set(state, Call("add", {Get(state), parameter}));
+  EXPECT_EQ(Read(state), (Data{7, 8}));
+  EXPECT_EQ(Read(other), (Data{0, 0}));
+}
+
 TEST_F(RuntimeTest, ZerosOfATemporaryStayInTheGraph) {
   LiveValue sum;
   Set(sum, Call("add", {Call("zeros", {Leaf({7})}), Leaf({1})}));

@@ -72,6 +72,8 @@ void Put(const at::Tensor& self, int64_t dim, at::Tensor mask, const at::Tensor&
                  : target.masked_scatter(selected, source);
   }
   target.copy_(result);
+  // A view learns of a gradient that was written through another one when it is asked for it.
+  self.grad_fn();
 }
 
 // The mask of `x[mask] = number`, where torch converts the number to another dtype as masked_fill

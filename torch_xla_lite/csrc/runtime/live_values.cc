@@ -84,7 +84,6 @@ void LiveValue::HoldLeaf(const ir::Node* leaf, const ir::Buffer& buffer) {
 void LiveValue::TakeInitialZeros() {
   if (!initial_zeros_ || initial_zeros_->buffer(0) == nullptr) return;
   HoldLeaf(initial_zeros_.get(), *initial_zeros_->buffer(0));
-  if (value_.buffer() != nullptr) Unlink();
 }
 
 void LiveValue::LinkLast() {

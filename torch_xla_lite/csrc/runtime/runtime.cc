@@ -221,6 +221,17 @@ void Runtime::UploadInitialZeros() {
   }
   zeros.clear();
   for (LiveValue* place : PendingValues()) place->TakeInitialZeros();
+  HoldComputed();
+}
+
+// The values of the list that exist are leaves from now on. Places that share one get a leaf each,
+// so that it can be donated separately.
+void Runtime::HoldComputed() {
+  for (LiveValue* place : PendingValues()) {
+    const ir::Value& value = place->value();
+    if (value.buffer() == nullptr) continue;
+    place->Set({ir::Node::Leaf(value.shape(), ir::Ref<ir::Buffer>::Share(value.buffer())), 0});
+  }
 }
 
 void Runtime::Run(const Roots& roots, bool may_interpret) {
@@ -254,12 +265,7 @@ void Runtime::RunWhole(ir::Graph* graph, FoundGraph found, bool may_interpret) {
     throw of_calls;
   }
   ir::Commit(*graph, std::move(results));
-  for (LiveValue* place : PendingValues()) {
-    const ir::Value& value = place->value();
-    if (value.buffer() == nullptr) continue;
-    // Each result gets its own leaf, so that it can be donated separately.
-    place->Set({ir::Node::Leaf(value.shape(), ir::Ref<ir::Buffer>::Share(value.buffer())), 0});
-  }
+  HoldComputed();
 }
 
 ir::Graph Runtime::PendingGraph() {

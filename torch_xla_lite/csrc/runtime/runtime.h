@@ -125,7 +125,8 @@ class Runtime {
   Outcome RunPending(const Request& request) LITE_REQUIRES(sync_lock_);
   Roots PendingRoots(const Request& request, const Calls& failed)
       LITE_REQUIRES(sync_lock_, ir::record_lock);
-  // Both release the record lock meanwhile.
+  void HoldComputed() LITE_REQUIRES(ir::record_lock);
+  // These release the record lock meanwhile.
   void UploadInitialZeros() LITE_REQUIRES(sync_lock_, ir::record_lock);
   void Run(const Roots& roots, bool may_interpret = true)
       LITE_REQUIRES(sync_lock_, ir::record_lock);

@@ -57,7 +57,7 @@ def multinomial(
         _assert_all(weights >= 0, f"{of_entries} < 0)")
         _assert_all(weights < math.inf, f"{of_entries} = infinity or NaN)")
     # NaN and negative numbers are refused above.
-    has_some = weights.sum(-1) > 0
+    has_some = (weights > 0).any(-1)
     _assert_all(has_some, "invalid multinomial distribution (sum of probabilities <= 0)")
     if draws_once:
         rates = weights / torch.empty_like(weights).exponential_(generator=generator)
