@@ -28,14 +28,13 @@ import sys
 from typing import TYPE_CHECKING
 
 from . import commands
-from .startup import patches, preflight, random_states
+from .startup import patches, preflight
 
 if commands.called(getattr(sys, "argv", ()), sys.orig_argv):
     # The command line must work even if the package does not.
     raise SystemExit(commands.main(sys.argv[1:]))
 
-with random_states.kept():
-    preflight.check()  # imports jax, in the middle of a program that may have seeded
+preflight.check()
 _XLAC = preflight.load_extension()
 
 # Only after the checks: these import torch, jax and the extension.

@@ -1,6 +1,7 @@
 """Which modules the package and the first ops add to a process that has torch and jax."""
 
 import functools
+import os
 import subprocess
 import sys
 
@@ -67,3 +68,44 @@ def test_dir_shows_what_programs_may_use():
     assert {"ops", "debug", "XLATensor2", "call_jax", "__version__"} <= set(public)
     assert not {"sys", "importlib", "graph_cuts", "TYPE_CHECKING"} & set(public)
     assert callable(torch_xla_lite.ops.softmax_cross_entropy)
+
+
+# In a process without variables of jax, which the tests have.
+_INTERPRETED = """
+import sys
+import torch, torch_xla_lite
+torch.manual_seed(0)
+layers = torch.nn.Conv2d(1, 4, 3), torch.nn.Dropout(0.1), torch.nn.Flatten(), torch.nn.Linear(144, 3)
+model = torch.nn.Sequential(*layers).to("jax")
+optimizer = torch.optim.Adam(model.parameters())
+for _ in range(4):
+    optimizer.zero_grad()
+    x = torch.rand(2, 1, 8, 8, device="jax")
+    loss = torch.nn.functional.cross_entropy(model(x), torch.tensor([0, 2]).jax())
+    loss.backward()
+    optimizer.step()
+torch.jax.synchronize()
+print(str(loss), torch.jax.memory_allocated() > 0, "jax" in sys.modules, sep="; ")
+x = torch.arange(3.0, device="jax")
+torch_xla_lite._XLAC.set_compile_when("first")
+print((x * 2).tolist(), torch.rand(2, device="jax").tolist(), "jax" in sys.modules, sep="; ")
+"""
+
+
+def test_jax_is_imported_by_the_first_compilation_and_changes_no_number():
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("JAX_")}
+
+    def lines(code: str) -> list[list[str]]:
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            env=environment,
+        )
+        return [line.split("; ") for line in done.stdout.splitlines()]
+
+    late, early = lines(_INTERPRETED), lines("import jax\n" + _INTERPRETED)
+    assert [line.pop() for line in late] == ["False", "True"]
+    assert [line.pop() for line in early] == ["True", "True"]
+    assert late == early

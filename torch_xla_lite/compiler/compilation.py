@@ -13,10 +13,11 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-import jax.monitoring
+from torch_xla_lite.startup.late_jax import jax
 
 from ..lowering.base import target
 from ..mesh.base import communication, distributed
+from ..startup import after_import
 from . import compilation_cache, foreign_code, graph_errors, index_errors, tracing
 from .compilation_cache import Program
 from .recorded_graph import RecordedGraph
@@ -110,4 +111,4 @@ def _note_event(event: str, **_: object) -> None:
         _of_jax.loaded = getattr(_of_jax, "loaded", 0) + 1
 
 
-jax.monitoring.register_event_listener(_note_event)
+after_import.call({"jax.monitoring": lambda of_jax: of_jax.register_event_listener(_note_event)})

@@ -43,17 +43,20 @@ import stat
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jax
 import jaxlib
 import numpy as np
 import torch
-from jax.sharding import Mesh
+
+from torch_xla_lite.startup.late_jax import jax
 
 from ..lowering.base import ffi, kernels
 from ..startup import caches, variables
 from . import private_folder
+
+if TYPE_CHECKING:
+    from jax.sharding import Mesh
 
 _VARIABLE = "TORCH_XLA_LITE_COMPILATION_CACHE"
 

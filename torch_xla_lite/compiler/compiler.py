@@ -23,9 +23,9 @@ import os
 from collections.abc import Callable
 from concurrent.futures import Future
 
-import jax
-import jax.numpy as jnp
 import numpy as np
+
+from torch_xla_lite.startup.late_jax import jax, jnp
 
 from .. import _XLAC
 from ..lowering.base import registry, target
@@ -49,14 +49,6 @@ from .recorded_graph import RecordedGraph
 
 # A graph, ready to be called, and what is known about it.
 Compiled = tuple[compilation.Function, NewGraph]
-
-# What `jax.device_put` calls after 26 of its 30 us. It has no public name, so it may be missing.
-_put: Callable[..., jax.Array] | None = None
-with contextlib.suppress(ImportError, AttributeError):
-    from jax._src.lib import xla_client
-
-    if "enable_x64" in xla_client.batched_device_put.__doc__:
-        _put = functools.partial(xla_client.batched_device_put, committed=False, enable_x64=True)
 
 # Compiles in the background.
 _worker = Worker("torch_xla_lite compiler")
@@ -151,13 +143,27 @@ def _compile(graph: RecordedGraph, structure: int | None, place: Place | None) -
     return compilation.function_of(program, graph, info.line), info
 
 
+@functools.cache
+def _put() -> Callable[..., jax.Array] | None:
+    """What `jax.device_put` calls after 26 of its 30 us. It has no public name."""
+    with contextlib.suppress(ImportError, AttributeError):
+        from jax._src.lib import xla_client
+
+        if "enable_x64" in xla_client.batched_device_put.__doc__:
+            return functools.partial(
+                xla_client.batched_device_put, committed=False, enable_x64=True
+            )
+    return None
+
+
 def _upload(array: np.ndarray) -> jax.Array:
     """A jax.Array of the same dtype, which keeps the array's memory if that is aligned."""
-    if _put is None:
+    put = _put()
+    if put is None:
         with jax.enable_x64(True):
             return jax.device_put(array, may_alias=True)
     sharding, devices = _default_place(jax.config.jax_default_device)
-    return _put(_aval(array.shape, array.dtype), sharding, [array], devices)
+    return put(_aval(array.shape, array.dtype), sharding, [array], devices)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -18,7 +18,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import jax
+from torch_xla_lite.startup.late_jax import jax
 
 from .. import _XLAC
 from ..lowering.base import ffi

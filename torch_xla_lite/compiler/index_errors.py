@@ -25,8 +25,9 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax
 import numpy as np
+
+from torch_xla_lite.startup.late_jax import jax
 
 from ..startup import variables
 from . import graph_errors

@@ -26,10 +26,10 @@ import weakref
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import torch
+
+from torch_xla_lite.startup.late_jax import jax, jnp
 
 from .. import _XLAC
 from ..lowering.base import registry

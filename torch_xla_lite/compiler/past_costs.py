@@ -22,10 +22,10 @@ import struct
 import time
 from typing import NamedTuple
 
-import jax
+from torch_xla_lite.startup.late_jax import jax
 
 from .. import _XLAC
-from ..startup import caches
+from ..startup import caches, late_jax
 from . import compilation_cache, private_folder
 
 _MOST = 4096
@@ -50,7 +50,7 @@ class _Row(NamedTuple):
 
 def load() -> list[tuple[int, float, int]]:
     """The graphs of earlier processes. At its end, this process adds its own."""
-    if not compilation_cache.is_on() or jax.process_count() > 1:
+    if not compilation_cache.is_on() or (late_jax.is_imported() and jax.process_count() > 1):
         return []
     atexit.register(save, os.getpid())
     with contextlib.suppress(OSError), compilation_cache.opened() as folder:

@@ -11,16 +11,19 @@ import collections
 import dataclasses
 import functools
 from collections.abc import Sequence
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
-import jax
 import numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from torch_xla_lite.startup.late_jax import jax
 
 from ..lowering.base import registry, target
 from ..mesh.base import placements
 from ..mesh.base.placements import Root
 from . import compilation_cache, graph_errors, jax_programs, words
+
+if TYPE_CHECKING:
+    from jax.sharding import Mesh, NamedSharding
 
 # A shape as the bridge passes it: torch's number of the dtype, and the dimensions.
 Shape = tuple[int, tuple[int, ...]]
@@ -177,7 +180,7 @@ class RecordedGraph:
     @property
     def everywhere(self) -> NamedSharding:
         """What each device of the mesh has in full."""
-        return NamedSharding(self.mesh, PartitionSpec())
+        return jax.sharding.NamedSharding(self.mesh, jax.sharding.PartitionSpec())
 
     @property
     def shardings(self) -> tuple[list[NamedSharding], list[NamedSharding | None]]:

@@ -6,10 +6,9 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import lax
+
+from torch_xla_lite.startup.late_jax import jax, jnp, lax
 
 from ..lowering.base import ffi, target
 

@@ -16,11 +16,10 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import torch
-from jax import lax
+
+from torch_xla_lite.startup.late_jax import jax, jnp, lax
 
 from ..lowering.base import checks, ffi, mesh, promotion, registry, target
 from . import foreign_code, graph_errors, index_errors, stored_values

@@ -22,6 +22,7 @@ import torch
 
 from .. import _XLAC
 from ..lowering.base import untraced
+from ..startup import late_jax
 from .autoload import NAME, NAMES
 
 # Checkpointing saves and restores the random state of a device only if this is true.
@@ -195,9 +196,7 @@ def memory_stats(device: torch.device | str | int | None = None) -> dict[str, An
     On a GPU also what XLA's allocator reports; these names begin with `xla.`.
     """
     _index(device)
-    import jax
-
-    xla = jax.devices()[0].memory_stats() or {}
+    xla = _xla_memory_stats()
     return dict(torch.accelerator.memory_stats(0)) | {
         f"xla.{name}": value for name, value in xla.items()
     }
@@ -240,11 +239,15 @@ def empty_cache() -> None:
     torch._C._accelerator_emptyCache()
 
 
-def _memory_info() -> tuple[int, int]:
-    import jax
+def _xla_memory_stats() -> dict[str, int]:
+    if late_jax.is_by_default():  # Its CPUs have none.
+        return {}
+    return late_jax.jax.devices()[0].memory_stats() or {}
 
-    stats = jax.devices()[0].memory_stats()
-    if stats and "bytes_limit" in stats:
+
+def _memory_info() -> tuple[int, int]:
+    stats = _xla_memory_stats()
+    if "bytes_limit" in stats:
         return stats["bytes_limit"] - stats["bytes_in_use"], stats["bytes_limit"]
     page = os.sysconf("SC_PAGE_SIZE")  # XLA's CPU allocates from the memory of the machine.
     return os.sysconf("SC_AVPHYS_PAGES") * page, os.sysconf("SC_PHYS_PAGES") * page

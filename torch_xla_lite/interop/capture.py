@@ -16,9 +16,10 @@ import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-import jax
 import numpy as np
 import torch
+
+from torch_xla_lite.startup.late_jax import jax
 
 from .. import _XLAC
 from ..compiler import graph_breaks

@@ -14,15 +14,14 @@ import functools
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeAlias
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import torch
-from jax.custom_derivatives import SymbolicZero
+
+from torch_xla_lite.startup.late_jax import jax, jnp
 
 from ..lowering.base import decomposition, promotion, registry
 
-Outputs: TypeAlias = list[jax.Array | None]
+Outputs: TypeAlias = "list[jax.Array | None]"
 # `capture.capture`: of a function of tensors, their dtypes and shapes, and its name.
 Capture: TypeAlias = Callable[..., Callable[[Sequence[Any]], list[Any]]]
 
@@ -54,7 +53,11 @@ def differentiable(
     function = jax.custom_jvp(plain)
 
     def rule(primals: tuple[jax.Array, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
-        moving = {i: x for i, x in enumerate(tangents) if not isinstance(x, SymbolicZero)}
+        moving = {
+            i: x
+            for i, x in enumerate(tangents)
+            if not isinstance(x, jax.custom_derivatives.SymbolicZero)
+        }
         try:
             tangent = _tangent(op, args, primals, moving, outs[0], capture)
         except registry.BrokenPackage:

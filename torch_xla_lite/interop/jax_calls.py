@@ -13,13 +13,12 @@ import functools
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import torch
-from jax import lax
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.autograd import forward_ad
+
+from torch_xla_lite.startup.late_jax import jax, jnp, lax
 
 from .. import _XLAC
 from ..compiler import jax_programs

@@ -14,20 +14,21 @@ import contextlib
 from collections.abc import Hashable, Iterator
 from contextvars import ContextVar
 
-import jax
 import torch
 from torch.utils._device import DeviceContext
+
+from torch_xla_lite.startup.late_jax import jax
 
 from ..mesh.base import placements
 
 # Of jax: each option is a context manager and has a value. `jax.enable_x64` is one, too.
 _OPTIONS = (
-    jax.default_matmul_precision,
-    jax.numpy_dtype_promotion,
-    jax.numpy_rank_promotion,
-    jax.default_prng_impl,
-    jax.threefry_partitionable,
-    jax.default_device,
+    "default_matmul_precision",
+    "numpy_dtype_promotion",
+    "numpy_rank_promotion",
+    "default_prng_impl",
+    "threefry_partitionable",
+    "default_device",
 )
 
 # Whether jax has 64 bits outside of `wide`.
@@ -75,7 +76,8 @@ class ThreadSettings:
         self._autocast_dtype = torch.get_autocast_dtype("jax")
         self._modes = _modes()
         self._x64 = _x64()
-        self._options = [(option, option.value) for option in _OPTIONS]
+        options = [getattr(jax, name) for name in _OPTIONS]
+        self._options = [(option, option.value) for option in options]
 
     def apply(self) -> None:
         """Sets them in this thread, until it ends."""

@@ -19,10 +19,10 @@ import weakref
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import torch
+
+from torch_xla_lite.startup.late_jax import jax, jnp
 
 from .. import _XLAC
 from ..compiler import jax_programs

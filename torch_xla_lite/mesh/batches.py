@@ -5,19 +5,24 @@ for x, y in torch_xla_lite.shard_loader(loader, "data"):
     ...
 """
 
+from __future__ import annotations
+
 import functools
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jax
 import torch
-from jax.sharding import NamedSharding, PartitionSpec
 from torch.utils import _pytree as pytree
+
+from torch_xla_lite.startup.late_jax import jax
 
 from .. import _XLAC
 from ..lowering.base import decomposition
 from . import sharding
 from .base import placements
+
+if TYPE_CHECKING:
+    from jax.sharding import NamedSharding
 
 
 def from_process_local(tensor: torch.Tensor, *spec: Any) -> torch.Tensor:
@@ -46,7 +51,7 @@ def from_process_local(tensor: torch.Tensor, *spec: Any) -> torch.Tensor:
     place = placements.sharding_of(number)
     mesh = placements.mesh()
     # Where processes share rows, as those of tensor parallelism do, each has its own at first.
-    spread = NamedSharding(mesh, PartitionSpec(mesh.axis_names))
+    spread = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(mesh.axis_names))
     is_shared = _processes_share_rows(place)
     whole = (jax.process_count() * tensor.shape[0], *tensor.shape[1:])
     sharding.check_spec(whole, (tuple(mesh.axis_names),) if is_shared else spec)
@@ -62,7 +67,9 @@ def _processes_share_rows(place: NamedSharding) -> bool:
     axes = place.spec[0] if place.spec else None
     size = place.mesh.devices.size
     rows_of: dict[int, set[int]] = {}
-    indices = NamedSharding(place.mesh, PartitionSpec(axes)).devices_indices_map((size,))
+    indices = jax.sharding.NamedSharding(
+        place.mesh, jax.sharding.PartitionSpec(axes)
+    ).devices_indices_map((size,))
     for device, (rows,) in indices.items():
         rows_of.setdefault(device.process_index, set()).update(range(*rows.indices(size)))
     return sum(map(len, rows_of.values())) > size

@@ -16,10 +16,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 import torch
-from jax.sharding import NamedSharding, PartitionSpec
+
+from torch_xla_lite.startup.late_jax import jax
 
 from .. import _XLAC
 from ..device import NAME
@@ -176,8 +176,8 @@ def _wanted(saved: _Facts, like: torch.Tensor) -> Any:
     if saved["device"] != NAME or like.device.type != NAME:
         return np.empty(shape, dtype)
     place = _XLAC.to_jax(like.detach()).sharding
-    if shape != tuple(like.shape) and isinstance(place, NamedSharding):
-        place = NamedSharding(place.mesh, PartitionSpec())
+    if shape != tuple(like.shape) and isinstance(place, jax.sharding.NamedSharding):
+        place = jax.sharding.NamedSharding(place.mesh, jax.sharding.PartitionSpec())
     return jax.ShapeDtypeStruct(shape, dtype, sharding=place)
 
 

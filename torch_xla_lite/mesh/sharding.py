@@ -21,13 +21,13 @@ import math
 import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jax
 import numpy as np
 import torch
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from torch.utils.weak import WeakTensorKeyDictionary
+
+from torch_xla_lite.startup.late_jax import jax
 
 from .. import _XLAC
 from ..device import NAME
@@ -35,6 +35,9 @@ from ..startup import patches
 from ..startup.patches import Patch
 from .base import placements
 from .base.placements import Spec
+
+if TYPE_CHECKING:
+    from jax.sharding import Mesh
 
 # (a pattern that is searched in the names of parameters and buffers, their spec)
 Rule = tuple[str, Sequence[Any]]
@@ -65,7 +68,7 @@ def set_mesh(mesh: Any, *, batch: str | Sequence[str] | None = None) -> None:
         return
     if hasattr(mesh, "mesh_dim_names"):
         mesh = _from_torch(mesh)
-    if not isinstance(mesh, Mesh):
+    if not isinstance(mesh, jax.sharding.Mesh):
         raise TypeError(
             f"expected a jax.sharding.Mesh or a torch DeviceMesh, got {type(mesh).__name__}.\n"
             'Make one:  jax.make_mesh((len(jax.devices()),), ("data",))'
@@ -309,7 +312,9 @@ def check_spec(shape: Sequence[int], spec: Sequence[Any]) -> None:
 
 def number_of_spec(spec: Sequence[Any], ndim: int) -> int:
     entries = [tuple(axes) if isinstance(axes, list) else axes for axes in spec]
-    return placements.number_of(NamedSharding(placements.mesh(), PartitionSpec(*entries)), ndim)
+    return placements.number_of(
+        jax.sharding.NamedSharding(placements.mesh(), jax.sharding.PartitionSpec(*entries)), ndim
+    )
 
 
 def _with_axis(shape: Sequence[int], spec: Spec, axis: str) -> Spec:
@@ -386,7 +391,7 @@ def _from_torch(mesh: torch.distributed.DeviceMesh) -> Mesh:
             "For tests, give a CPU more:  export XLA_FLAGS=--xla_force_host_platform_device_count=8"
         )
     names = mesh.mesh_dim_names or tuple(f"dim{i}" for i in range(ranks.ndim))
-    return Mesh(np.array(devices)[ranks], names)
+    return jax.sharding.Mesh(np.array(devices)[ranks], names)
 
 
 # --- what follows parameters ----------------------------------------------------------------------

@@ -15,6 +15,7 @@ import importlib
 import importlib.util
 import os
 import re
+import runpy
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -103,7 +104,7 @@ def check_version(
     Args:
       package: its import name.
       built_for: the version that torch_xla_lite was built for.
-      installed: returns the installed version; None to import the package and ask it.
+      installed: returns the installed version; None to read it in the package.
     """
     wanted = _public(built_for)
     if importlib.util.find_spec(package) is None:
@@ -121,9 +122,12 @@ def check_version(
 
 
 def _version_of_module(package: str) -> str:
-    # jaxlib.version can be imported without loading XLA.
-    module = importlib.import_module("jaxlib.version" if package == "jaxlib" else package)
-    return module.__version__
+    if package in sys.modules:
+        return sys.modules[package].__version__
+    # Without loading XLA, or importing jax.
+    spec = importlib.util.find_spec(package)
+    assert spec is not None and spec.origin is not None
+    return runpy.run_path(str(Path(spec.origin).with_name("version.py")))["__version__"]
 
 
 def _public(version: str) -> str:

@@ -15,13 +15,14 @@ from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
 
-import jax
 import torch
+
+from .late_jax import FOLDER
 
 _TORCH = f"{Path(torch.__file__).parent}/"
 _PACKAGE = f"{Path(__file__).parents[1]}/"
 _EXAMPLES = f"{_PACKAGE}examples/"
-_LIBRARIES = (_TORCH, f"{Path(jax.__file__).parent}/", _PACKAGE, "<frozen", "<eval_with_key>")
+_LIBRARIES = (_TORCH, f"{FOLDER}/", _PACKAGE, "<frozen", "<eval_with_key>")
 # Where installed packages and Python's own are.
 _INSTALLED = tuple(
     f"{folder}/" for folder in {*map(sysconfig.get_path, ("purelib", "platlib", "stdlib"))}

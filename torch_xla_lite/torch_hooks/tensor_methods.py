@@ -16,6 +16,7 @@ from .. import _XLAC
 from ..compiler import index_errors
 from ..device import NAME
 from ..device.tensor import XLATensor2, exportable, to_torch
+from ..startup import late_jax
 from ..startup.patches import Patch
 
 Function = Callable[..., Any]
@@ -98,6 +99,8 @@ def _string(original: Function) -> Function:
 
 def _part_of_this_process(tensor: torch.Tensor) -> torch.Tensor | None:
     """The first part that this process has of a tensor that is divided among processes."""
+    if not late_jax.is_imported():
+        return None
     array = _XLAC.to_jax(tensor.detach())
     if array.is_fully_addressable or array.is_fully_replicated:
         return None

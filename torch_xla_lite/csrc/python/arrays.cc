@@ -35,6 +35,11 @@ py::object PackScalars(std::span<const uint64_t> scalars) {
   return packed;
 }
 
+void KeepClient() {
+  [[maybe_unused]] static const auto* devices =
+      new py::object(py::module_::import("jax").attr("devices")());
+}
+
 Arrays::Arrays(const py::object& compiler)
     : has_host_memory_(compiler.attr("has_host_memory")),
       upload_(compiler.attr("upload")),
@@ -50,14 +55,7 @@ int Arrays::TorchDtype(py::handle dtype) const {
                        ".\nConvert the array first:  array.astype('float32')");
 }
 
-bool Arrays::HasHostMemory() const {
-  const bool has_host_memory = has_host_memory_().cast<bool>();
-  // By now there is a client of XLA. It is never released: at the end of a forked process it would
-  // wait for threads that were not forked.
-  [[maybe_unused]] static const auto* devices =
-      new py::object(py::module_::import("jax").attr("devices")());
-  return has_host_memory;
-}
+bool Arrays::HasHostMemory() const { return has_host_memory_().cast<bool>(); }
 
 py::handle Arrays::Of(ir::Buffer* buffer) const {
   auto& ours = static_cast<PyBuffer&>(*buffer);
@@ -66,6 +64,7 @@ py::handle Arrays::Of(ir::Buffer* buffer) const {
 }
 
 py::object Arrays::Uploaded(const at::Tensor& tensor) const {
+  KeepClient();
   const py::capsule owner(new at::Tensor(tensor),
                           [](void* owned) { delete static_cast<at::Tensor*>(owned); });
   const py::object dtype = dtypes_[py::int_(static_cast<int>(tensor.scalar_type()))];

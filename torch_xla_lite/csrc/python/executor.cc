@@ -157,6 +157,7 @@ std::vector<ir::Ref<ir::Buffer>> PyExecutor::Execute(runtime::Executable& execut
     scalars = PackScalars(graph.scalars);
     arguments.push_back(scalars.ptr());
   }
+  KeepClient();
   const DeferredInterrupts deferred;
   const py::sequence returned = ours.Call(arguments);
   device::EndBlockPeriod();
@@ -211,6 +212,8 @@ void PyExecutor::Download(ir::Buffer& buffer, void* data, size_t num_bytes) {
 void PyExecutor::AwaitAll() {
   const Untraced python;
   ReleaseDropped();
+  // Before jax is imported, nothing was executed.
+  if (!py::module_::import("sys").attr("modules").contains("jax")) return;
   const py::module_ jax = py::module_::import("jax");
   // jax does not order executions, so waiting for the last one would not suffice.
   for (const py::handle array : jax.attr("live_arrays")()) {

@@ -11,16 +11,17 @@ when a value leaves the device. Until then an index out of range reads the neare
 write through one is left out.
 """
 
+from __future__ import annotations
+
 import contextlib
 import dataclasses
 from collections.abc import Iterator
 from contextvars import ContextVar
 
-import jax
 import numpy as np
-from jax import lax
 
 from torch_xla_lite.lowering.base.promotion import is_integral
+from torch_xla_lite.startup.late_jax import jax, lax
 
 
 @dataclasses.dataclass(frozen=True)

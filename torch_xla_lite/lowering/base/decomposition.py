@@ -9,21 +9,21 @@ ATen kernel in its program. That takes 0.2 to 3 ms more than a lowering; most of
 code of the decomposition.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import torch
-from jax import lax
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import tree_map
 
 from torch_xla_lite.lowering.base import promotion, registry
+from torch_xla_lite.startup.late_jax import jax, jnp, lax
 
 # More ops are an unrolled loop; the kernel is then the better choice.
 _MAX_STEPS = 300
@@ -71,7 +71,7 @@ class _Array(torch.Tensor):
     array: jax.Array
 
     @staticmethod
-    def __new__(cls, array: jax.Array) -> "_Array":
+    def __new__(cls, array: jax.Array) -> _Array:
         dtype = torch_dtype(np.dtype(array.dtype))
         tensor = torch.Tensor._make_wrapper_subclass(cls, array.shape, dtype=dtype, device="cpu")
         tensor.array = array

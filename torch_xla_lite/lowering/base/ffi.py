@@ -18,17 +18,19 @@ makes XLA compute and store a value once where it would compute it for each use.
 are the items of x, where programs that XLA fuses read them from memory of their own.
 """
 
+from __future__ import annotations
+
 import ctypes
 import functools
 import pathlib
 from collections.abc import Hashable, Sequence
 
-import jax
 import numpy as np
 
 from torch_xla_lite.lowering.base import target
 from torch_xla_lite.lowering.base.mesh import elementwise
 from torch_xla_lite.lowering.base.tags import Tag
+from torch_xla_lite.startup.late_jax import jax
 
 _ATEN = "torch_xla_lite.aten"
 _INFALLIBLE_ATEN = "torch_xla_lite.infallible_aten"

@@ -6,16 +6,16 @@ XLA copies the operands to the host and the results back, in the middle of the p
 lowering/base/ffi.py does the same without copies.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import torch
-from jax import lax
 
 from torch_xla_lite.lowering.base import decomposition, ffi, target
+from torch_xla_lite.startup.late_jax import jax, jnp, lax
 
 
 def lower_by_host(

@@ -10,16 +10,18 @@ The CPU implementations are in lib/libtorch_xla_lite_ffi.so. lib/libtorch_xla_li
 only where jax has a CUDA device.
 """
 
+from __future__ import annotations
+
 import ctypes
 import functools
 import pathlib
 from collections.abc import Sequence
 
-import jax
 import numpy as np
 
 from torch_xla_lite.lowering.base import target
 from torch_xla_lite.lowering.base.mesh import partitioned
+from torch_xla_lite.startup.late_jax import jax
 
 _LIBRARIES = pathlib.Path(__file__).parents[2] / "lib"
 _CPU = _LIBRARIES / "libtorch_xla_lite_ffi.so"

@@ -7,16 +7,18 @@ would gather the heads. So while a graph for a mesh is traced, a merged array is
 that it was made of, and products are computed of that. Other graphs are traced as recorded.
 """
 
+from __future__ import annotations
+
 import contextlib
 import math
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
+from typing import TypeAlias
 
-import jax
-from jax import lax
+from torch_xla_lite.startup.late_jax import jax, lax
 
 # By the identity of a merged array: that array, and the same one before it was merged.
-_Known = dict[int, tuple[jax.Array, jax.Array]]
+_Known: TypeAlias = "dict[int, tuple[jax.Array, jax.Array]]"
 
 _known: ContextVar[_Known | None] = ContextVar("_known", default=None)
 

@@ -8,23 +8,28 @@ XLA cannot divide a custom call: it would gather the operands, and each device w
 call. `partitioned` says along which dimensions it may be divided.
 """
 
+from __future__ import annotations
+
 import contextlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
-from typing import Any
-
-import jax
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from torch_xla_lite.lowering.base import merged_dims
+from torch_xla_lite.startup.late_jax import jax
+
+if TYPE_CHECKING:
+    from jax.sharding import Mesh, NamedSharding
 
 _mesh: ContextVar[Mesh | None] = ContextVar("_mesh", default=None)
 # The ops of the graph that no rule divides, one for each call: each device runs them on all of the
 # data.
 gathered: ContextVar[list[str]] = ContextVar("gathered")
 
-Kernel = Callable[[Sequence[jax.Array], Sequence[jax.ShapeDtypeStruct]], Sequence[jax.Array]]
+Kernel: TypeAlias = (
+    "Callable[[Sequence[jax.Array], Sequence[jax.ShapeDtypeStruct]], Sequence[jax.Array]]"
+)
 
 
 @contextlib.contextmanager
@@ -85,7 +90,9 @@ def partitioned(
         axes = _axes(mesh, takes, arg_shapes, along.split())
 
         def placed(names: str) -> NamedSharding:
-            return NamedSharding(mesh, PartitionSpec(*(axes.get(name) for name in names.split())))
+            return jax.sharding.NamedSharding(
+                mesh, jax.sharding.PartitionSpec(*(axes.get(name) for name in names.split()))
+            )
 
         def of_device(*arrays: jax.Array) -> tuple[jax.Array, ...]:
             parts = [

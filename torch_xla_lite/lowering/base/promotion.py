@@ -7,26 +7,27 @@ Lowerings use lax primitives, which neither promote nor broadcast; `operands` do
 no operation for arrays that already have the right dtype and shape.
 """
 
+from __future__ import annotations
+
 import contextlib
 import functools
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, Union
 
-import jax
-import jax.numpy as jnp
+import ml_dtypes
 import numpy as np
 import torch
-from jax import lax
 
 from torch_xla_lite.lowering.base import target
 from torch_xla_lite.lowering.base.registry import OF_TORCH, WrappedNumber
+from torch_xla_lite.startup.late_jax import jax, jnp, lax
 
 Number: TypeAlias = int | float | bool | complex
-Operand: TypeAlias = jax.Array | WrappedNumber | Number
+Operand: TypeAlias = Union["jax.Array", WrappedNumber, Number]
 
 _BOOL, _INTEGER, _FLOAT, _COMPLEX = range(4)
-HALVES = (np.dtype(np.float16), np.dtype(jnp.bfloat16))
+HALVES = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
 _REAL_OF = {
     np.dtype(np.complex64): np.dtype(np.float32),
     np.dtype(np.complex128): np.dtype(np.float64),
@@ -233,7 +234,7 @@ def is_number(value: object, number: Number) -> bool:
     return isinstance(value, (bool, int, float, complex)) and value == number
 
 
-def canonical_dims(dims: "int | list[int] | None", ndim: int) -> tuple[int, ...]:
+def canonical_dims(dims: int | list[int] | None, ndim: int) -> tuple[int, ...]:
     """The dimensions, sorted and non-negative. None and [] mean all; a 0-d tensor has none."""
     if dims is None:
         return tuple(range(ndim))

@@ -37,6 +37,8 @@ the decorators, write them again:
     python scripts/lowering_table.py
 """
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 import importlib
@@ -45,15 +47,13 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 import torch
-from jax import lax
 
 from torch_xla_lite.lowering.base import table
 from torch_xla_lite.lowering.base.facts import Facts
+from torch_xla_lite.startup.late_jax import jax, jnp, lax
 
 _FAMILIES = "torch_xla_lite.lowering"
 

@@ -24,19 +24,20 @@ with target.portable():               # lowerings for a program that runs on any
     ...                               #     this package: they call no code outside XLA
 """
 
+from __future__ import annotations
+
 import contextlib
 import functools
 from collections.abc import Iterator
 from contextvars import ContextVar
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import torch
-from jax import lax
 
 from torch_xla_lite.lowering.base.mesh import current
 from torch_xla_lite.lowering.base.registry import Unsupported
+from torch_xla_lite.startup import late_jax
+from torch_xla_lite.startup.late_jax import jax, jnp, lax
 
 _portable: ContextVar[bool] = ContextVar("_portable", default=False)
 
@@ -75,7 +76,9 @@ def platform() -> str:
 
 
 # It does not change, and each graph that is interpreted asks for it.
-_default_platform = functools.cache(jax.default_backend)
+@functools.cache
+def _default_platform() -> str:
+    return "cpu" if late_jax.is_by_default() else jax.default_backend()
 
 
 def has_host_memory() -> bool:
@@ -85,6 +88,8 @@ def has_host_memory() -> bool:
 def has_threefry() -> bool:
     """Whether csrc/kernels/threefry.h draws what jax does: jax has its default generator, which
     draws the same bits on each platform, and one device."""
+    if late_jax.is_by_default():
+        return True
     # Called for each graph that is interpreted: jax.config takes twice as long.
     is_default = jax.default_prng_impl.value == "threefry2x32" and jax.threefry_partitionable.value
     return is_default and current() is None
@@ -161,10 +166,10 @@ def float32_precision() -> lax.Precision | None:
         chosen = backends.fp32_precision
     elif chosen == "tf32" and backends.mkldnn.matmul.fp32_precision == "bf16":
         chosen = "bf16"  # set_float32_matmul_precision("medium")
-    return _PRECISIONS.get(chosen, lax.Precision.HIGHEST)
+    return lax.Precision(_PRECISIONS.get(chosen, "highest"))
 
 
-_PRECISIONS = {"tf32": lax.Precision.HIGH, "bf16": lax.Precision.DEFAULT}
+_PRECISIONS = {"tf32": "high", "bf16": "default"}
 
 
 def product_precision(dtype: np.dtype) -> lax.Precision | None:

@@ -33,8 +33,9 @@ from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, NoReturn
 
-import jax
 import numpy as np
+
+from torch_xla_lite.startup.late_jax import jax
 
 from ...startup import patches, program_lines, variables
 from ...startup.patches import Patch

@@ -17,14 +17,16 @@ import json
 import math
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, Sharding
+
+from torch_xla_lite.startup.late_jax import jax, jnp
 
 from . import distributed
+
+if TYPE_CHECKING:
+    from jax.sharding import Mesh, NamedSharding, Sharding
 
 # What a dimension is divided by: nothing, an axis of the mesh, or several.
 Spec = tuple[Any, ...]
@@ -66,7 +68,11 @@ def set_mesh(mesh: Mesh | None) -> None:
 
 
 def _automatic(mesh: Mesh) -> Mesh:
-    return Mesh(mesh.devices, mesh.axis_names, axis_types=(AxisType.Auto,) * len(mesh.axis_names))
+    return jax.sharding.Mesh(
+        mesh.devices,
+        mesh.axis_names,
+        axis_types=(jax.sharding.AxisType.Auto,) * len(mesh.axis_names),
+    )
 
 
 def current() -> Mesh | None:
@@ -195,7 +201,9 @@ def mesh_of(numbers: Iterable[int]) -> Mesh | None:
 
 def sharding_of(number: int) -> NamedSharding:
     known = _meshes[(number >> 16) - 1]
-    return NamedSharding(known.mesh, PartitionSpec(*known.specs[number & 0xFFFF]))
+    return jax.sharding.NamedSharding(
+        known.mesh, jax.sharding.PartitionSpec(*known.specs[number & 0xFFFF])
+    )
 
 
 def text_of(number: int) -> str:
@@ -235,5 +243,5 @@ def _text_of_mesh(mesh: Mesh) -> str:
 def number_of_result(sharding: Sharding, mesh: Mesh, ndim: int) -> int:
     """The number of the place of a result of a program for `mesh`."""
     if sharding.is_fully_replicated:
-        return number_of(NamedSharding(mesh, PartitionSpec()), ndim)
+        return number_of(jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec()), ndim)
     return number_of(sharding, ndim)
