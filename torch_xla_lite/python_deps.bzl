@@ -243,7 +243,7 @@ PYTHON_DEPS = {
     "torch_xla_lite/startup": {
         "late_jax": [":random_states"],
         "patches": [":after_import"],
-        "preflight": [":edits", ":variables"],
+        "preflight": [":edits", ":late_jax", ":variables"],
         "program_lines": [":late_jax"],
     },
     "torch_xla_lite/torch_hooks": {

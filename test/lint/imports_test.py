@@ -38,7 +38,8 @@ _TABLE = [
     ("bazel/pybuild", ["commands"]),
     ("bazel/pybuild", [""]),
     ("setup.py", [""]),
-    # What lowerings share; the lowerings.
+    # What is there before the package; what lowerings share; the lowerings.
+    (_PACKAGE, ["startup", "__config__.py"]),
     (
         "torch_xla_lite/lowering/base",
         ["__init__.py", "merged_dims.py", "mesh.py", "tags.py", "untraced.py"],
@@ -50,7 +51,6 @@ _TABLE = [
     ("torch_xla_lite/lowering", [""]),
     ("torch_xla_lite/lowering", ["__init__.py"]),
     # The Python half of the runtime, the device's interface, the whole package.
-    (_PACKAGE, ["startup", "__config__.py"]),
     (_PACKAGE, ["mesh/base"]),
     (_PACKAGE, ["compiler"]),
     (_PACKAGE, ["device", "utils"]),

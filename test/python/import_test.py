@@ -70,13 +70,13 @@ def test_dir_shows_what_programs_may_use():
     assert callable(torch_xla_lite.ops.softmax_cross_entropy)
 
 
-# In a process without variables of jax, which the tests have.
+_OF_TESTS = ("JAX_", "TORCH_XLA_LITE_COMPILE")
 _INTERPRETED = """
 import sys
 import torch, torch_xla_lite
 torch.manual_seed(0)
-layers = torch.nn.Conv2d(1, 4, 3), torch.nn.Dropout(0.1), torch.nn.Flatten(), torch.nn.Linear(144, 3)
-model = torch.nn.Sequential(*layers).to("jax")
+layers = [torch.nn.Conv2d(1, 4, 3), torch.nn.Dropout(0.1), torch.nn.Flatten()]
+model = torch.nn.Sequential(*layers, torch.nn.Linear(144, 3)).to("jax")
 optimizer = torch.optim.Adam(model.parameters())
 for _ in range(4):
     optimizer.zero_grad()
@@ -93,7 +93,9 @@ print((x * 2).tolist(), torch.rand(2, device="jax").tolist(), "jax" in sys.modul
 
 
 def test_jax_is_imported_by_the_first_compilation_and_changes_no_number():
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("JAX_")}
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(_OF_TESTS)
+    }
 
     def lines(code: str) -> list[list[str]]:
         done = subprocess.run(

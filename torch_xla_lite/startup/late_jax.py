@@ -19,9 +19,12 @@ from typing import TYPE_CHECKING, Any
 
 from . import random_states
 
-_SPEC = importlib.util.find_spec("jax")
-assert _SPEC is not None and _SPEC.origin is not None
-FOLDER = Path(_SPEC.origin).parent
+
+def folder() -> Path:
+    spec = importlib.util.find_spec("jax")
+    assert spec is not None and spec.origin is not None
+    return Path(spec.origin).parent
+
 
 if TYPE_CHECKING:
     import jax as jax
@@ -51,7 +54,7 @@ def is_by_default() -> bool:
 
 @functools.cache
 def _is_by_default() -> bool:
-    said = {name for name in os.environ if name.startswith(("JAX_", "PJRT_", "TPU_"))}
+    said = {name for name in os.environ if name.startswith(("JAX_", "PJRT_", "TPU_LIBRARY"))}
     if os.environ.get("JAX_PLATFORMS") == "cpu":
         said.remove("JAX_PLATFORMS")
     of_plugins = importlib.util.find_spec("jax_plugins") or importlib.util.find_spec("libtpu")

@@ -22,7 +22,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from . import edits, variables
+from . import edits, late_jax, variables
 
 if TYPE_CHECKING:
     from importlib.metadata import Distribution
@@ -104,7 +104,7 @@ def check_version(
     Args:
       package: its import name.
       built_for: the version that torch_xla_lite was built for.
-      installed: returns the installed version; None to read it in the package.
+      installed: returns the installed version; None to ask the package.
     """
     wanted = _public(built_for)
     if importlib.util.find_spec(package) is None:
@@ -122,12 +122,12 @@ def check_version(
 
 
 def _version_of_module(package: str) -> str:
-    if package in sys.modules:
-        return sys.modules[package].__version__
-    # Without loading XLA, or importing jax.
-    spec = importlib.util.find_spec(package)
-    assert spec is not None and spec.origin is not None
-    return runpy.run_path(str(Path(spec.origin).with_name("version.py")))["__version__"]
+    if package == "jax" and package not in sys.modules:
+        # It is not imported before it is needed: late_jax.py.
+        return runpy.run_path(str(late_jax.folder() / "version.py"))["__version__"]
+    # jaxlib.version can be imported without loading XLA.
+    module = importlib.import_module("jaxlib.version" if package == "jaxlib" else package)
+    return module.__version__
 
 
 def _public(version: str) -> str:

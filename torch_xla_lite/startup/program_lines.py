@@ -17,12 +17,12 @@ from typing import NamedTuple
 
 import torch
 
-from .late_jax import FOLDER
+from . import late_jax
 
 _TORCH = f"{Path(torch.__file__).parent}/"
 _PACKAGE = f"{Path(__file__).parents[1]}/"
 _EXAMPLES = f"{_PACKAGE}examples/"
-_LIBRARIES = (_TORCH, f"{FOLDER}/", _PACKAGE, "<frozen", "<eval_with_key>")
+_LIBRARIES = (_TORCH, f"{late_jax.folder()}/", _PACKAGE, "<frozen", "<eval_with_key>")
 # Where installed packages and Python's own are.
 _INSTALLED = tuple(
     f"{folder}/" for folder in {*map(sysconfig.get_path, ("purelib", "platlib", "stdlib"))}

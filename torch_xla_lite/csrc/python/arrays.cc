@@ -35,6 +35,12 @@ py::object PackScalars(std::span<const uint64_t> scalars) {
   return packed;
 }
 
+bool IsJaxImported() {
+  static bool is_imported = false;  // It is never unloaded.
+  if (!is_imported) is_imported = py::module_::import("sys").attr("modules").contains("jax");
+  return is_imported;
+}
+
 void KeepClient() {
   [[maybe_unused]] static const auto* devices =
       new py::object(py::module_::import("jax").attr("devices")());
@@ -55,7 +61,11 @@ int Arrays::TorchDtype(py::handle dtype) const {
                        ".\nConvert the array first:  array.astype('float32')");
 }
 
-bool Arrays::HasHostMemory() const { return has_host_memory_().cast<bool>(); }
+bool Arrays::HasHostMemory() const {
+  const bool has_host_memory = has_host_memory_().cast<bool>();
+  if (IsJaxImported()) KeepClient();
+  return has_host_memory;
+}
 
 py::handle Arrays::Of(ir::Buffer* buffer) const {
   auto& ours = static_cast<PyBuffer&>(*buffer);

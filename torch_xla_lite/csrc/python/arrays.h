@@ -28,6 +28,7 @@ at::Tensor CopyOf(const void* data, const ir::Shape* shape);
 
 // A graph's scalars as int32[n, 2], because jax would truncate 64-bit arguments to 32 bits.
 pybind11::object PackScalars(std::span<const uint64_t> scalars);
+bool IsJaxImported();
 // XLA's client, where there is one by now, is never released: at the end of a forked process it
 // would wait for threads that were not forked.
 void KeepClient();

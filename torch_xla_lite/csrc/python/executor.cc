@@ -213,7 +213,7 @@ void PyExecutor::AwaitAll() {
   const Untraced python;
   ReleaseDropped();
   // Before jax is imported, nothing was executed.
-  if (!py::module_::import("sys").attr("modules").contains("jax")) return;
+  if (!IsJaxImported()) return;
   const py::module_ jax = py::module_::import("jax");
   // jax does not order executions, so waiting for the last one would not suffice.
   for (const py::handle array : jax.attr("live_arrays")()) {
