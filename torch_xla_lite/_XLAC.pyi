@@ -89,12 +89,12 @@ def pending_sizes() -> list[tuple[str, float, float, float, float]]:
 
 def set_costs(
     ops: Mapping[str, Annotated[Sequence[SupportsFloat | SupportsIndex], "FixedSize(9)"]],
-    graph: Annotated[Sequence[SupportsFloat | SupportsIndex], "FixedSize(6)"],
+    graph: Annotated[Sequence[SupportsFloat | SupportsIndex], "FixedSize(7)"],
 ) -> None:
     """Sets the model of costs, in microseconds: for each op (call, element of an operand, element
     of a result, multiplication; the same in a compiled graph; compilation of a call), and for each
     graph (compilation, and for each leaf and root; an execution, and for each leaf and root;
-    loading, and in parts of the compilation)."""
+    loading, and in parts of the compilation; the start of the compiler)."""
 
 def interpreted_graphs() -> list[tuple[int | None, str, int, int, float]]:
     """The graphs that were interpreted: (structure, line of the program, ops, runs, seconds of the

@@ -17,7 +17,7 @@ from torch_xla_lite.startup import caches
 # it is compiled. Prints the part of that cost, and how many graphs were compiled and loaded.
 PROGRAM = """
 import json
-import torch, torch_xla_lite
+import jax, torch, torch_xla_lite  # A process without jax pays for its import, too.
 from torch_xla_lite import _XLAC, debug
 w = torch.ones(300, 300).to("jax")
 

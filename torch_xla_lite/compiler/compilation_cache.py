@@ -117,25 +117,41 @@ def targets(hlo: str) -> frozenset[str]:
     return frozenset(re.findall(r'custom_call(?: @|_target=")([\w.]+)', hlo))
 
 
-def key(description: str) -> str | None:
+def key(description: str, settings: str) -> str | None:
     """The name of the entry of a graph; None when the cache is off or has no place.
 
     Args:
       description: all that this process was told about the graph, without addresses.
+      settings: what else decides how it is compiled, beside those of this process.
     """
     if _folder() is None:
         return None
     # Read each time: a program may change them, also for one thread.
-    settings = [(name, getattr(jax.config, name, value)) for name, value in _settings()]
+    of_jax = [(name, getattr(jax.config, name, value)) for name, value in _settings()]
     digest = hashlib.sha256(_fingerprint())
-    digest.update(repr(settings).encode())
+    digest.update(repr(of_jax).encode())
     digest.update(description.encode())
-    return digest.hexdigest()
+    digest.update(settings.encode())
+    return _beginning(description) + digest.hexdigest()
+
+
+def _beginning(description: str) -> str:
+    return hashlib.sha256(description.encode()).hexdigest()[:16]
 
 
 def is_on() -> bool:
     """Whether programs are kept for other processes."""
     return _folder() is not None
+
+
+def may_contain(description: str) -> bool:
+    """Whether there is an entry of a graph, for some settings. This asks jax for nothing."""
+    folder = _folder()
+    if folder is None:
+        return False
+    with contextlib.suppress(OSError):
+        return any(name.startswith(_beginning(description)) for name in os.listdir(folder))
+    return False
 
 
 def contains(key: str | None) -> bool:

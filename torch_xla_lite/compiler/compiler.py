@@ -76,8 +76,10 @@ def _start_compile(steps: list[tuple], roots: list[Root], structure: int) -> Fut
 def _load_graph(steps: list[tuple], roots: list[Root], structure: int) -> Compiled | None:
     """A graph whose program is on disk; else None."""
     graph = RecordedGraph.of(steps, roots)
+    if graph.is_known_when_traced or not compilation_cache.may_contain(graph.description):
+        return None
     with jax.enable_x64(True), on_mesh(graph.mesh):
-        is_there = not graph.is_known_when_traced and compilation_cache.contains(graph.key())
+        is_there = compilation_cache.contains(graph.key())
     return _for_each_precision(graph, structure) if is_there else None
 
 

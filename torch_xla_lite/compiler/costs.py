@@ -20,9 +20,12 @@ import numpy as np
 from .. import _XLAC
 from ..lowering.base import registry
 from ..mesh.base import placements
+from ..startup import late_jax
 from . import jax_programs
 
 FILE = Path(__file__).with_name("costs.json")
+
+_IMPORT_OF_JAX = 500_000.0  # Microseconds.
 
 # Ops that read as many elements of their first operand as they return.
 _GATHERS = frozenset(
@@ -84,4 +87,5 @@ def use(costs: dict[str, Any]) -> None:
     # Only a compiled program computes what a jax function computes, or has a place on a mesh.
     for op in (jax_programs.OP, placements.CONSTRAIN):
         ops[op] = [math.inf, *[0.0] * 7, other[-1]]
-    _XLAC.set_costs(ops, costs["graph"])
+    start = 0 if late_jax.is_imported() else _IMPORT_OF_JAX
+    _XLAC.set_costs(ops, [*costs["graph"], start])

@@ -214,7 +214,7 @@ class RecordedGraph:
         """
         precision = target.float32_precision()
         settings = placements.devices_text(self.mesh) + (precision.name if precision else "")
-        return compilation_cache.key(self.description + traced + settings)
+        return compilation_cache.key(self.description, traced + settings)
 
     @functools.cached_property
     def is_known_when_traced(self) -> bool:

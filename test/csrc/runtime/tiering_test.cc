@@ -67,6 +67,20 @@ TEST_F(TieringTest, AGraphWhoseSingleCallsCostMoreThanItIsCompiledAtOnce) {
   EXPECT_EQ(tiering_.Decide(Chain(3), NoExtra), Decision::kCompileNow);
 }
 
+TEST_F(TieringTest, AllThatWasInterpretedPaysForTheStartOfTheCompiler) {
+  CostModel model = Model();
+  model.Set({{"reversed", {{.call = 10}, {}, 100}}}, {.load = 20, .start = 1000});
+  Tiering tiering(&model);
+  const auto runs_until = [&](const ir::Graph& graph, Decision wanted) {
+    size_t runs = 0;
+    while (tiering.Decide(graph, NoExtra) != wanted) ++runs;
+    return runs;
+  };
+  EXPECT_EQ(runs_until(Chain(4), Decision::kCompile), 25u);
+  EXPECT_EQ(runs_until(Chain(2), Decision::kLoad), 1u);
+  EXPECT_EQ(runs_until(Chain(2), Decision::kCompile), 8u);
+}
+
 TEST_F(TieringTest, CountsWhatItsDecisionsCost) {
   EXPECT_EQ(RunsUntilCompiled(Chain(2)), 10u);
   EXPECT_EQ(tiering_.interpreted(), 10 * 20);

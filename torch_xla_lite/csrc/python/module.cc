@@ -55,12 +55,12 @@ std::string SetCompileWhen(std::string value) {
 
 // ops: the numbers of OpCosts, in order; g: those of GraphCosts.
 void SetCosts(const std::map<std::string, std::array<double, 9>>& ops,
-              const std::array<double, 6>& g) {
+              const std::array<double, 7>& g) {
   std::unordered_map<std::string, runtime::OpCosts> costs;
   for (const auto& [name, n] : ops) {
     costs.emplace(name, runtime::OpCosts{{n[0], n[1], n[2], n[3]}, {n[4], n[5], n[6], n[7]}, n[8]});
   }
-  Runtime::Get().costs().Set(std::move(costs), {g[0], g[1], g[2], g[3], g[4], g[5]});
+  Runtime::Get().costs().Set(std::move(costs), {g[0], g[1], g[2], g[3], g[4], g[5], g[6]});
 }
 
 // The pending graph with all that it runs on: steps and roots, as `compile` gets them, the arrays

@@ -59,6 +59,7 @@ struct GraphCosts {
   double argument_execution = 0;
   double load = 0;       // From disk.
   double load_part = 0;  // In addition, this part of what compiling costs.
+  double start = 0;      // Of a compiler that a process does not have yet.
 };
 
 // Of one graph, in microseconds.
@@ -75,6 +76,7 @@ class CostModel {
   void Set(std::unordered_map<std::string, OpCosts> ops, const GraphCosts& graph);
   Costs Of(const ir::Description& graph) const;
   // Of one step, which is a call.
+  double start() const { return graph_.start; }
   double InterpretationOf(const ir::Description& graph, const ir::Step& step) const;
 
   inline static const std::string kWrite = "write";

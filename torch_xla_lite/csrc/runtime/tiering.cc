@@ -24,13 +24,16 @@ Tiering::Decision Tiering::Decide(const ir::Graph& graph, const ExtraOf& extra) 
   const Costs& costs = runs->costs;
   const bool pays = runs->pays();
   const bool is_compiled_now = std::isinf(costs.interpretation) || runs->is_cheaper_whole;
-  if (is_compiled_now || (pays && runs->spent >= costs.compilation)) {
+  // All that was interpreted pays for the compiler's start.
+  const bool may_start = compiled_ > 0 || interpreted_ >= model_.start();
+  if (is_compiled_now || (pays && may_start && runs->spent >= costs.compilation)) {
     compiled_ += costs.compilation;
     return is_compiled_now ? Decision::kCompileNow : Decision::kCompile;
   }
   interpreted_ += costs.interpretation;
   if (!pays) return Decision::kInterpret;
-  const bool seeks = runs->spent >= costs.load && !std::exchange(runs->was_sought, true);
+  const bool seeks =
+      may_start && runs->spent >= costs.load && !std::exchange(runs->was_sought, true);
   runs->spent += costs.interpretation;
   return seeks ? Decision::kLoad : Decision::kInterpret;
 }

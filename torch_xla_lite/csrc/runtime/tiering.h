@@ -6,10 +6,11 @@
 // A graph is compiled when its interpreted runs have cost as much as its compilation will cost, so
 // that whatever the program does next, it has paid at most twice what was best: who rents skis
 // until he has paid their price, and then buys them, does no worse. A program on disk is the same
-// at another price. Runs of earlier processes count, too (Remember). What compiling does not make
-// faster is never compiled: an executable has a fixed cost for each run, and some ops take as long.
-// What has no kernel to interpret it, whose cost is infinite, is compiled when it is met for the
-// first time; so is a graph with many calls that would be compiled one by one.
+// at another price; so is the compiler itself. Runs of earlier processes count, too (Remember).
+// What compiling does not make faster is never compiled: an executable has a fixed cost for each
+// run, and some ops take as long. What has no kernel to interpret it, whose cost is infinite, is
+// compiled when it is met for the first time; so is a graph with many calls that would be compiled
+// one by one.
 //
 // Costs are those of a model (costs.h) and not of a clock, so that a program computes the same bits
 // in each run that remembers the same. Not thread-safe.
