@@ -294,7 +294,7 @@ PYTHON_DEPS = {
         "progress_test": ["//torch_xla_lite:__init__", "//torch_xla_lite/compiler:compilation_cache",
             "//torch_xla_lite/compiler:progress"],
         "quantization_test": ["//torch_xla_lite:__init__", "//torch_xla_lite/debug:__init__"],
-        "random_programs_test": [":random_steps", ":tiers", "//torch_xla_lite:__init__"],
+        "random_programs_test": [":merged_views_test", ":random_steps", ":tiers", "//torch_xla_lite:__init__"],
         "random_test": ["//torch_xla_lite:__init__"],
         "recompile_test": ["//torch_xla_lite:__init__", "//torch_xla_lite/compiler:compilation_cache"],
         "recurrent_layers_test": [":tiers", "//bazel:pytest_plugin", "//torch_xla_lite:__init__",

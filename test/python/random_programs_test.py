@@ -16,18 +16,18 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 import torch_xla_lite
-from test.python import tiers
+from test.python import merged_views_test, tiers
 from test.python.random_steps import DTYPES, OF_ONE, OF_TWO, REFUSALS, VIEWS, WRITES, Start, apply
 from torch_xla_lite import _XLAC
 
 Tensor = torch.Tensor
 
+Tensor = torch.Tensor
 # A number of a step, in a turn.
 NUMBERS = {
     "constant": lambda first, turn: first,
     "next": lambda first, turn: first + turn,
     "alternating": lambda first, turn: (first + turn % 2) % 6,
-    "turn": lambda first, turn: turn,
     "every third": lambda first, turn: turn // 3,
 }
 WRITES_OF_TWO = {name for name in OF_TWO if name.endswith("_") or name.startswith("write")}
@@ -129,11 +129,9 @@ class Loop:
 
 
 def layout(x: Tensor) -> list[int]:
-    """The offset, and the strides of longer dimensions, of a view of a row-major tensor."""
-    if x._base is None or not (x._base.is_contiguous() and x.numel()):
-        return []
-    steps = [step for step, size in zip(x.stride(), x.shape, strict=True) if size > 1]
-    return [x.storage_offset(), *steps]
+    """Of a view of a row-major tensor."""
+    is_known = x._base is not None and x._base.is_contiguous() and x.numel()
+    return merged_views_test.layout(x) if is_known else []
 
 
 def without_refused(loop: Loop) -> Loop:
@@ -167,10 +165,7 @@ def check(loop: Loop) -> None:
         torch.testing.assert_close(mine, cpus, equal_nan=True, **precision)
 
 
-@pytest.fixture(autouse=True)
-def _interprets():
-    with tiers.interpreting():
-        yield
+_interprets = tiers.autouse(tiers.interpreting)
 
 
 starts = st.builds(

@@ -68,17 +68,13 @@ TEST_F(TieringTest, AGraphWhoseSingleCallsCostMoreThanItIsCompiledAtOnce) {
 }
 
 TEST_F(TieringTest, AllThatWasInterpretedPaysForTheStartOfTheCompiler) {
-  CostModel model = Model();
+  CostModel model;
   model.Set({{"reversed", {{.call = 10}, {}, 100}}}, {.load = 20, .start = 1000});
   Tiering tiering(&model);
-  const auto runs_until = [&](const ir::Graph& graph, Decision wanted) {
-    size_t runs = 0;
-    while (tiering.Decide(graph, NoExtra) != wanted) ++runs;
-    return runs;
-  };
-  EXPECT_EQ(runs_until(Chain(4), Decision::kCompile), 25u);
-  EXPECT_EQ(runs_until(Chain(2), Decision::kLoad), 1u);
-  EXPECT_EQ(runs_until(Chain(2), Decision::kCompile), 8u);
+  for (int i = 0; i < 25; ++i) EXPECT_EQ(tiering.Decide(Chain(4), NoExtra), Decision::kInterpret);
+  EXPECT_EQ(tiering.Decide(Chain(4), NoExtra), Decision::kCompile);
+  EXPECT_EQ(tiering.Decide(Chain(2), NoExtra), Decision::kInterpret);
+  EXPECT_EQ(tiering.Decide(Chain(2), NoExtra), Decision::kLoad);
 }
 
 TEST_F(TieringTest, CountsWhatItsDecisionsCost) {
