@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from test.python import tiers
+from test.python.random_steps import layout
 from torch_xla_lite import debug
 
 UNMERGED = 8  # steps of a chain that stay as the program made them
@@ -15,12 +16,6 @@ View = Callable[[torch.Tensor], torch.Tensor]
 
 def arange(*shape: int, device: str = "cpu") -> torch.Tensor:
     return torch.arange(float(torch.Size(shape).numel()), device=device).view(shape)
-
-
-def layout(x: torch.Tensor) -> list[int]:
-    """The strides of dimensions that have several elements, and the offset."""
-    strides = [step for size, step in zip(x.shape, x.stride(), strict=True) if size > 1]
-    return [*strides, x.storage_offset()]
 
 
 def ops_of(view: torch.Tensor) -> list[str]:

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 import torch_xla_lite
-from test.python import merged_views_test, tiers
+from test.python import random_steps, tiers
 from test.python.random_steps import DTYPES, OF_ONE, OF_TWO, REFUSALS, VIEWS, WRITES, Start, apply
 from torch_xla_lite import _XLAC
 
@@ -131,7 +131,7 @@ class Loop:
 def layout(x: Tensor) -> list[int]:
     """Of a view of a row-major tensor."""
     is_known = x._base is not None and x._base.is_contiguous() and x.numel()
-    return merged_views_test.layout(x) if is_known else []
+    return random_steps.layout(x) if is_known else []
 
 
 def without_refused(loop: Loop) -> Loop:

@@ -199,6 +199,12 @@ def apply(name: str, x: Tensor, y: Tensor, a: int, b: int) -> Tensor | None:
     return OF_ONE[name](x, a, b) if name in OF_ONE else OF_TWO[name](x, y, a)
 
 
+def layout(x: Tensor) -> list[int]:
+    """The strides of dimensions that have several elements, and the offset."""
+    strides = [step for size, step in zip(x.shape, x.stride(), strict=True) if size > 1]
+    return [*strides, x.storage_offset()]
+
+
 @dataclasses.dataclass(frozen=True)
 class Start:
     """A tensor: -2, -1, 0, 1, 2, -2, ..."""
