@@ -94,10 +94,9 @@ def test_jax_is_imported_by_the_first_compilation_and_changes_no_number():
     }
 
     def printed(first: str) -> list[str]:
-        code = f"import torch; torch.manual_seed(0); {first}" + _INTERPRETED
-        return subprocess.check_output(
-            [sys.executable, "-c", code], text=True, env=environment
-        ).split("; ")
+        code = f"import torch; torch.manual_seed(0); {first}{_INTERPRETED}"
+        command = [sys.executable, "-c", code]
+        return subprocess.check_output(command, text=True, env=environment).split("; ")
 
     (*late, before, then_late, after), (*early, _, then_early, _) = map(printed, ("", "import jax"))
     assert (before, after) == ("False", "True\n")

@@ -26,7 +26,6 @@ def bits(result: Any) -> list[Any]:
     """The bytes of the tensors of a result, with their shapes; what is no tensor as it is."""
     if isinstance(result, torch.Tensor):
         dense = result.detach().cpu().resolve_conj().resolve_neg()
-        # An empty one may have any strides.
         dense = dense.clone(memory_format=torch.contiguous_format)
         return [(result.dtype, result.shape, dense.reshape(-1).view(torch.uint8).tolist())]
     if isinstance(result, (list, tuple)):
