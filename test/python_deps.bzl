@@ -177,7 +177,6 @@ PYTHON_DEPS = {
         "accelerator_report_test": ["//torch_xla_lite:__init__", "//torch_xla_lite/examples:accelerator_report"],
         "accelerator_script_test": ["//bazel:pytest_plugin", "//scripts:__init__", "//scripts:accelerator"],
         "accelerator_test": ["//torch_xla_lite:__init__", "//torch_xla_lite/debug:__init__"],
-        "after_import_test": ["//torch_xla_lite:__init__", "//torch_xla_lite/startup:after_import"],
         "autocast_test": ["//torch_xla_lite:__init__"],
         "autoload_test": [":programs", "//test/models:libraries", "//torch_xla_lite:__init__",
             "//torch_xla_lite/device:autoload"],

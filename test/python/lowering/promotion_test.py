@@ -1,4 +1,3 @@
-import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
@@ -51,10 +50,6 @@ def test_a_number_follows_the_default_dtype():
         assert promotion.result_dtype(np.zeros(1, np.int32), 2.5) == np.float64
     finally:
         torch.set_default_dtype(torch.float32)
-
-
-def test_broadcast_aligns_at_the_last_dimension():
-    assert promotion.broadcast(jnp.ones((3, 1)), (2, 3, 4)).shape == (2, 3, 4)
 
 
 @pytest.mark.parametrize(

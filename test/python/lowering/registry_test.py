@@ -18,8 +18,8 @@ from torch_xla_lite.lowering.base import decomposition, facts, registry, unlower
 aten = torch.ops.aten
 
 
-def out(*shape: int, dtype: type = np.float32) -> jax.ShapeDtypeStruct:
-    return jax.ShapeDtypeStruct(shape, np.dtype(dtype))
+def out(*shape: int) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(shape, np.dtype(np.float32))
 
 
 @pytest.fixture
@@ -44,12 +44,6 @@ def test_every_lowering_is_named_after_a_functional_op():
         assert not schema.is_mutable, name
 
 
-def test_every_output_takes_the_dtype_that_torch_inferred(lowering):
-    lowering("aten::nonzero", lambda self: jnp.ones((2,), np.float32))
-    (result,) = registry.call("aten::nonzero", [jnp.zeros(3)], [out(2, dtype=np.int32)])
-    assert result.dtype == np.int32
-
-
 def test_an_undefined_output_is_none(lowering):
     lowering("aten::nonzero", lambda self: jnp.ones((2,)))
     assert registry.call("aten::nonzero", [jnp.zeros(3)], [None]) == [None]
@@ -58,15 +52,6 @@ def test_an_undefined_output_is_none(lowering):
 def test_a_wrong_shape_is_an_error_that_names_the_op(lowering):
     lowering("aten::nonzero", lambda self: jnp.ones((2,)))
     with pytest.raises(registry.LoweringError, match=r"aten::nonzero.*\(2,\).*\(3,\)"):
-        registry.call("aten::nonzero", [jnp.zeros(3)], [out(3)])
-
-
-def test_a_failing_lowering_is_an_error_that_names_the_op(lowering):
-    def fails(self):
-        raise ValueError("no such thing")
-
-    lowering("aten::nonzero", fails)
-    with pytest.raises(registry.LoweringError, match="aten::nonzero failed: no such thing"):
         registry.call("aten::nonzero", [jnp.zeros(3)], [out(3)])
 
 
