@@ -140,7 +140,7 @@ PYTHON_DEPS = {
             "//torch_xla_lite/mesh:sharding"],
         "safetensors": ["//torch_xla_lite/device:autoload", "//torch_xla_lite/startup:patches"],
         "trainers": ["//torch_xla_lite/device:autoload", "//torch_xla_lite/mesh/base:distributed",
-            "//torch_xla_lite/startup:patches"],
+            "//torch_xla_lite/startup:late_jax", "//torch_xla_lite/startup:patches"],
     },
     "torch_xla_lite/lowering": {
         "__init__": ["//torch_xla_lite/lowering/base:registry", "//torch_xla_lite/lowering/python_kernels:composites",

@@ -22,6 +22,7 @@ from typing import Any
 import torch
 
 from ..device.autoload import NAME, is_device_of_trainers
+from ..startup import late_jax
 from ..startup.patches import Patch
 
 
@@ -81,9 +82,7 @@ def _taking_a_mesh_for_one(init: Callable[..., None]) -> Callable[..., None]:
 
 def _are_connected() -> bool:
     """Whether `distributed.initialize` was called."""
-    import jax
-
-    return jax.distributed.is_initialized()
+    return late_jax.is_imported() and late_jax.jax.distributed.is_initialized()
 
 
 def _reading_in_each_process(prepare_data_loader: Callable[..., Any]) -> Callable[..., Any]:

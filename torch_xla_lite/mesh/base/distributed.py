@@ -37,7 +37,7 @@ import numpy as np
 
 from torch_xla_lite.startup.late_jax import jax
 
-from ...startup import patches, program_lines, variables
+from ...startup import late_jax, patches, program_lines, variables
 from ...startup.patches import Patch
 from .program_history import History
 
@@ -163,7 +163,7 @@ def _state() -> Any:
 
 def process() -> tuple[int, int]:
     """The number of this process, and how many there are; starts no device."""
-    return _state().process_id, _state().num_processes
+    return (_state().process_id, _state().num_processes) if late_jax.is_imported() else (0, 1)
 
 
 def _name() -> str:
