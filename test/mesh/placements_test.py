@@ -321,7 +321,7 @@ def test_placements_have_one_number_for_one_place():
 
 def test_a_program_without_a_mesh_has_the_key_that_it_has_where_there_never_was_one(monkeypatch):
     key, keys = compilation_cache.key, []
-    monkeypatch.setattr(compilation_cache, "key", lambda text: keys.append(text) or key(text))
+    monkeypatch.setattr(compilation_cache, "key", lambda *text: keys.append(text) or key(*text))
 
     def run() -> int:
         _XLAC.clear_cache()

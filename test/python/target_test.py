@@ -21,7 +21,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """Graphs are compiled as for a GPU, one op as if it had no lowering. XLA still runs them on
     the CPU."""
     monkeypatch.setattr(target, "platform", lambda: "gpu")
-    monkeypatch.setattr(compilation_cache, "key", lambda description: None)
+    monkeypatch.setattr(compilation_cache, "key", lambda *_: None)
     registry.find("aten::special_bessel_j0")
     monkeypatch.delitem(registry.LOWERINGS, "aten::special_bessel_j0")
     torch_xla_lite._XLAC.clear_cache()
@@ -183,7 +183,7 @@ def test_a_graph_is_compiled_once_for_each_precision(gpu, settings):
 
 def test_programs_on_disk_have_the_precision_in_their_keys(gpu, settings, monkeypatch):
     keys = []
-    monkeypatch.setattr(compilation_cache, "key", keys.append)
+    monkeypatch.setattr(compilation_cache, "key", lambda *text: keys.append(text))
     for name in ("highest", "high"):
         torch.set_float32_matmul_precision(name)
         RecordedGraph.of([], []).key()

@@ -44,7 +44,7 @@ def names_in_a_trace_of_jax(model: torch.nn.Module, folder: Path) -> bytes:
 @pytest.fixture
 def compiled_here(monkeypatch) -> None:
     """What is on disk may be of a test with other names."""
-    monkeypatch.setattr(compilation_cache, "key", lambda description: None)
+    monkeypatch.setattr(compilation_cache, "key", lambda *_: None)
     torch_xla_lite._XLAC.clear_cache()
 
 
