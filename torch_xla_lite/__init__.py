@@ -37,7 +37,7 @@ if commands.called(getattr(sys, "argv", ()), sys.orig_argv):
 preflight.check()
 _XLAC = preflight.load_extension()
 
-# Only after the checks: these import torch, jax and the extension.
+# Only after the checks: these import torch and the extension.
 from . import __config__, debug, device  # noqa: E402
 from .compiler import compiler as graph_compiler  # noqa: E402
 from .compiler import edited_lowerings  # noqa: E402

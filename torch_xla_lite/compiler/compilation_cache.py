@@ -149,8 +149,9 @@ def may_contain(description: str) -> bool:
     folder = _folder()
     if folder is None:
         return False
+    beginning = _beginning(description)
     with contextlib.suppress(OSError):
-        return any(name.startswith(_beginning(description)) for name in os.listdir(folder))
+        return any(name.startswith(beginning) for name in os.listdir(folder))
     return False
 
 

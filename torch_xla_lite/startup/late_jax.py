@@ -32,14 +32,22 @@ if TYPE_CHECKING:
     from jax import lax as lax
 else:
 
-    class _Late(types.ModuleType):
+    class _Late:
+        def __init__(self, module: str) -> None:
+            self._module = module
+
         def __getattr__(self, name: str) -> Any:
-            if not is_imported():
-                with random_states.kept():  # In the middle of a program that may have seeded.
-                    importlib.import_module("jax")
-            return getattr(importlib.import_module(self.__name__), name)
+            return getattr(_imported(self._module), name)
 
     jax, jnp, lax = map(_Late, ("jax", "jax.numpy", "jax.lax"))
+
+
+@functools.cache
+def _imported(name: str) -> types.ModuleType:
+    if not is_imported():
+        with random_states.kept():  # In the middle of a program that may have seeded.
+            importlib.import_module("jax")
+    return importlib.import_module(name)
 
 
 def is_imported() -> bool:

@@ -91,8 +91,14 @@ def has_threefry() -> bool:
     if late_jax.is_by_default():
         return True
     # Called for each graph that is interpreted: jax.config takes twice as long.
-    is_default = jax.default_prng_impl.value == "threefry2x32" and jax.threefry_partitionable.value
+    generator, is_partitionable = _options_of_draws()
+    is_default = generator.value == "threefry2x32" and is_partitionable.value
     return is_default and current() is None
+
+
+@functools.cache
+def _options_of_draws() -> tuple:
+    return jax.default_prng_impl, jax.threefry_partitionable
 
 
 def draws_by_kernels() -> bool:
