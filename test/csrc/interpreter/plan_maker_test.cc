@@ -1,6 +1,7 @@
 #include "torch_xla_lite/csrc/interpreter/plan_maker.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <functional>
 #include <memory>
@@ -92,6 +93,12 @@ TEST_F(PlanMakerTest, StepsOnOneMemoryFollowEachOtherAsFarAsTheyMayMove) {
   // What reads a memory stays before what overwrites it.
   const Access reads_a{{0}, {3}, true}, sums{{0, 3}, {4}, true};
   EXPECT_EQ(order({b, reads_a, a, b, sums}), (Order{0, 3, 1, 2, 4}));
+}
+
+TEST_F(PlanMakerTest, NothingIsWhereMemoriesAreThatHaveNoPlaceYet) {
+  void* const nowhere = reinterpret_cast<void*>(Memory::kNowhere);
+  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
+  EXPECT_EQ(mmap(nowhere, 4096, PROT_NONE, flags, -1, 0), MAP_FAILED);
 }
 
 TEST_F(PlanMakerTest, ChannelsMayBeLastInALoop) {

@@ -16,12 +16,6 @@ struct Counted : RefCounted {
   int* destroyed;
 };
 
-// Defines Destroy.
-struct Recycled : RefCounted {
-  static void Destroy(Recycled* object) { object->is_recycled = true; }
-  bool is_recycled = false;
-};
-
 TEST(Ref, AssigningDropsWhatWasThere) {
   int destroyed = 0;
   auto ref = Ref<Counted>::Take(new Counted(&destroyed));
@@ -38,12 +32,6 @@ TEST(Ref, AssigningToItselfKeepsTheObject) {
   ref = same;
   EXPECT_EQ(destroyed, 0);
   EXPECT_EQ(ref->refs(), 1u);
-}
-
-TEST(Ref, ATypeMayBeFreedInItsOwnWay) {
-  Recycled object;
-  { const auto ref = Ref<Recycled>::Take(&object); }
-  EXPECT_TRUE(object.is_recycled);
 }
 
 TEST(Ref, ReferencesMayBeDroppedOnAnyThread) {

@@ -33,6 +33,10 @@ class Memory {
     kView,   // At a place in another memory that varies.
   };
 
+  // The first address of memories that have no place yet. No process has memory from there on; the
+  // heap of a Python that is not position-independent, such as Debian's, begins at some megabytes.
+  static constexpr uintptr_t kNowhere = uintptr_t{3} << 55;
+
   Memory(size_t bytes, uintptr_t* next);
 
   size_t bytes() const { return bytes_; }

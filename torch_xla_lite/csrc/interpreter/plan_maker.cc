@@ -31,9 +31,6 @@ using Keeps = c10::function_ref<bool(const ir::Signature&)>;
 
 constexpr uint32_t kNone = Trace::kUndefined;
 
-// The first address of memories that have no place yet. Nothing is there.
-constexpr uintptr_t kNowhere = uintptr_t{1} << 16;
-
 bool IsDense(const at::Tensor& tensor, const Memory& memory) {
   return tensor.is_contiguous() && tensor.storage_offset() == 0 &&
          tensor.nbytes() == memory.bytes();
@@ -53,7 +50,7 @@ class PlanMaker {
       : graph_(graph), steps_(trace.steps()), last_failing_(last_failing) {
     FindBases(trace.memories().size());
     FindLastUses(trace.memories().size());
-    uintptr_t next = kNowhere;
+    uintptr_t next = Memory::kNowhere;
     for (const size_t bytes : trace.memories()) {
       memories_.emplace_back(bytes, &next);
       memory_of_.emplace(memories_.back().storage().unsafeGetStorageImpl(), memory_of_.size());
