@@ -42,7 +42,7 @@ PYTHON_DEPS = {
             "//torch_xla_lite/lowering/base:kernels", "//torch_xla_lite/startup:caches",
             "//torch_xla_lite/startup:late_jax", "//torch_xla_lite/startup:variables"],
         "compiler": [":background", ":compilation", ":compilation_cache", ":costs", ":index_errors", ":new_graphs",
-            ":past_costs", ":progress", ":recorded_graph", "//torch_xla_lite/lowering/base:mesh",
+            ":past_costs", ":progress", ":recorded_graph", ":tracing", "//torch_xla_lite/lowering/base:mesh",
             "//torch_xla_lite/lowering/base:registry", "//torch_xla_lite/lowering/base:target",
             "//torch_xla_lite/mesh/base:distributed", "//torch_xla_lite/mesh/base:placements",
             "//torch_xla_lite/startup:late_jax", "//torch_xla_lite/startup:program_lines",

@@ -32,14 +32,14 @@ class Gate:
 @pytest.fixture
 def gate(monkeypatch) -> Gate:
     gate = Gate()
-    program_of = compilation.program_of
+    function_of = compilation.function_of
 
     def wait(*arguments):
         gate.is_reached.set()
         assert gate.is_open.wait(timeout=60)
-        return program_of(*arguments)
+        return function_of(*arguments)
 
-    monkeypatch.setattr(compilation, "program_of", wait)
+    monkeypatch.setattr(compilation, "function_of", wait)
     return gate
 
 
@@ -157,7 +157,7 @@ def test_what_fails_in_the_background_is_compiled_where_it_is_needed(monkeypatch
         compiled_by.append(threading.current_thread())
         raise RuntimeError(f"refused {len(compiled_by)}")
 
-    monkeypatch.setattr(compilation, "program_of", refuse)
+    monkeypatch.setattr(compilation, "function_of", refuse)
     x = torch.ones(3).jax()
     for _ in range(2):
         assert (x * 2).tolist() == [2, 2, 2]
@@ -180,7 +180,7 @@ def test_a_lowering_in_the_background_cannot_read_pending_tensors(monkeypatch):
             messages.append(str(error))
         raise RuntimeError
 
-    monkeypatch.setattr(compilation, "program_of", read)
+    monkeypatch.setattr(compilation, "function_of", read)
     x = torch.ones(3).jax()
     assert [(x * 2).tolist() for _ in range(2)] == [[2, 2, 2]] * 2
     pending = torch.ones(2).jax() + 1
@@ -193,7 +193,7 @@ def test_a_lowering_in_the_background_cannot_read_pending_tensors(monkeypatch):
 
 def test_a_program_ends_while_graphs_are_compiled_in_the_background():
     done = run_program("""
-import os, torch, torch_xla_lite
+import jax, os, torch, torch_xla_lite
 for run in range(2):
     for length in range(1, 7):
         x = torch.ones(3, device="jax")
@@ -216,14 +216,14 @@ else:
 
 def test_a_forked_child_ends_while_its_parent_compiles():
     done = run_program("""
-import os, sys, threading, torch, torch_xla_lite
+import jax, os, sys, threading, torch, torch_xla_lite
 from torch_xla_lite.compiler import compilation
 child_ended = threading.Event()
-program_of = compilation.program_of
+function_of = compilation.function_of
 def wait(*arguments):
     child_ended.wait()
-    return program_of(*arguments)
-compilation.program_of = wait
+    return function_of(*arguments)
+compilation.function_of = wait
 for graph in (torch.sin, torch.sin, torch.cos, torch.cos):
     graph(torch.ones(3, device="jax")).cpu()
 if child := os.fork():

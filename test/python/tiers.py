@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import jax  # noqa: F401  # Where it is imported, it is no price of the first compilation.
 import pytest
 
 from torch_xla_lite import _XLAC, debug

@@ -1,13 +1,12 @@
-"""Loads the program of a recorded graph from disk, or traces and compiles it.
+"""Compiles what jax has traced of a recorded graph, and makes its program a function.
 
-program = compilation.program_of(graph)
+program = compilation.compiled(graph, lowered)
 results = compilation.function_of(program, graph, line)(*leaves)
 """
 
 from __future__ import annotations
 
 import dataclasses
-import functools
 import re
 import threading
 from collections.abc import Callable
@@ -18,9 +17,10 @@ from torch_xla_lite.startup.late_jax import jax
 from ..lowering.base import target
 from ..mesh.base import communication, distributed
 from ..startup import after_import
-from . import compilation_cache, foreign_code, graph_errors, index_errors, tracing
+from . import compilation_cache, foreign_code, graph_errors, index_errors
 from .compilation_cache import Program
 from .recorded_graph import RecordedGraph
+from .tracing import LoweredGraph
 
 Function = Callable[..., list]
 
@@ -31,49 +31,13 @@ _of_jax = threading.local()
 _LOOP = re.compile(r"stablehlo\.(while|case|if)\b| (while|conditional)\(|xla_cpu_small_call")
 
 
-def program_of(graph: RecordedGraph) -> Program:
-    """The compiled graph; under `jax.enable_x64(True)` and `on_mesh(graph.mesh)`.
+def compiled(graph: RecordedGraph, lowered: LoweredGraph) -> Program:
+    """The program of a graph; under `jax.enable_x64(True)` and `on_mesh(graph.mesh)`.
 
     Raises:
-      RuntimeError: calls could not be lowered or compiled; the message names the first, and the
-        line that recorded it.
+      RuntimeError: calls could not be compiled; the message names the first, and the line that
+        recorded it.
     """
-    lower = functools.cache(lambda: tracing.lower_graph(graph))
-    key = graph.key(lower().text if graph.is_known_when_traced else "")
-    if (program := compilation_cache.load(key, graph.mesh)) is not None:
-        return program
-    program = _compiled(graph, lower())
-    compilation_cache.store(key, program)
-    return program
-
-
-def function_of(program: Program, graph: RecordedGraph, line: str) -> Function:
-    """What the bridge calls to run a graph: a function of the leaves' arrays, in order, and, if any
-    call has scalars, of all scalars as int32[n, 2]; it gives one array for each root.
-
-    Args:
-      line: of the user's program, for the messages of other processes.
-    """
-    function = program.executables[0]
-    if program.order:
-        function = foreign_code.joined(program.executables, program.order)
-    if graph.is_shared:
-        function = distributed.counted(function, graph.description, line)
-    if program.gathered:
-        function = communication.counting(function, program.gathered)
-    if program.checks:
-        function = index_errors.reporting(function, program.checks, graph.steps)
-    if program.foreign or (program.checks and index_errors.immediate()):
-        function = foreign_code.raising(function, program, graph.steps)
-    return function
-
-
-def _has_loops(text: str) -> bool:
-    """Whether a program, before or after XLA's passes, has loops or branches."""
-    return _LOOP.search(text) is not None
-
-
-def _compiled(graph: RecordedGraph, lowered: tracing.LoweredGraph) -> Program:
     try:
         executables = _executables(lowered)
     except Exception as error:
@@ -90,7 +54,31 @@ def _compiled(graph: RecordedGraph, lowered: tracing.LoweredGraph) -> Program:
     )
 
 
-def _executables(lowered: tracing.LoweredGraph) -> tuple[Any, ...]:
+def function_of(program: Program, graph: RecordedGraph, line: str) -> Function:
+    """What the bridge calls to run a graph: a function of the leaves' arrays, in order, and, if any
+    call has scalars, of all scalars as int32[n, 2]; it gives one array for each root.
+
+    Args:
+      line: of the user's program, for the messages of other processes.
+    """
+    function = program.executables[0]
+    if program.foreign:
+        function = foreign_code.raising(program, graph.steps)
+    if graph.is_shared:
+        function = distributed.counted(function, graph.description, line)
+    if program.gathered:
+        function = communication.counting(function, program.gathered)
+    if program.checks:
+        function = index_errors.reporting(function, program.checks, graph.steps)
+    return function
+
+
+def _has_loops(text: str) -> bool:
+    """Whether a program, before or after XLA's passes, has loops or branches."""
+    return _LOOP.search(text) is not None
+
+
+def _executables(lowered: LoweredGraph) -> tuple[Any, ...]:
     options = target.compiler_options(has_loops=_has_loops(lowered.text))
     of_loops = target.compiler_options(has_loops=True)
     executables = _compile(lowered.parts, options)

@@ -42,6 +42,7 @@ from . import (
     new_graphs,
     past_costs,
     progress,
+    tracing,
 )
 from .background import Worker
 from .new_graphs import NewGraph
@@ -112,19 +113,12 @@ def _for_each_precision(
 ) -> Compiled:
     """A graph that is compiled, on accelerators once for each precision of float32 products that
     torch's settings have when it runs."""
+    of_precision = functools.cache(lambda _: _compile(graph, structure, place))
     precision = target.float32_precision()
-    function, info = _compile(graph, structure, place)
+    function, info = of_precision(precision)
     if precision is None:
         return function, info
-    functions = {precision: function}
-
-    def run(*arguments: jax.Array) -> list[jax.Array]:
-        precision = target.float32_precision()
-        if precision not in functions:
-            functions[precision] = _compile(graph, structure, place)[0]
-        return functions[precision](*arguments)
-
-    return run, info
+    return lambda *arguments: of_precision(target.float32_precision())[0](*arguments), info
 
 
 def _compile(graph: RecordedGraph, structure: int | None, place: Place | None) -> Compiled:
@@ -139,7 +133,12 @@ def _compile(graph: RecordedGraph, structure: int | None, place: Place | None) -
     ):
         if graph.is_shared:
             distributed.require_same_program(graph.description, info.line)
-        program = compilation.program_of(graph)
+        lowered = tracing.lower_graph(graph) if graph.is_known_when_traced else None
+        key = graph.key(lowered.text if lowered else "")
+        program = compilation_cache.load(key, graph.mesh)
+        if program is None:
+            program = compilation.compiled(graph, lowered or tracing.lower_graph(graph))
+            compilation_cache.store(key, program)
         info.loaded, info.collectives = program.is_loaded, program.collectives
         info.placements = graph.placements_in(program.executables[0])
     return compilation.function_of(program, graph, info.line), info

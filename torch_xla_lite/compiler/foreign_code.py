@@ -1,7 +1,7 @@
 """Splits graphs that call code outside XLA, because such a call may fail while the graph runs.
 
     parts = foreign_code.split(jaxpr, donated)        # None: the graph stays whole
-    run = foreign_code.joined(executables, parts.order)
+    run = foreign_code.raising(program, steps)        # of the program or the two
 
 The caller has to wait for a program that may fail, and such a program has used up the arguments
 that were donated to it. So a graph that may fail becomes two programs. The first has the foreign
@@ -98,44 +98,32 @@ def split(traced: core.ClosedJaxpr, donated: Sequence[int]) -> Parts | None:
     )
 
 
-def joined(executables: Sequence[Callable[..., list]], order: Sequence[int]) -> Callable[..., list]:
-    """Calls the two programs of a graph; errors of the first are raised before the second runs."""
-    first, second = executables
-
-    def run(*arguments: jax.Array) -> list[jax.Array]:
-        between = jax.block_until_ready(first(*arguments))
-        results = [*between, *second(*arguments, *between)]
-        return [results[i] for i in order]
-
-    return run
-
-
-def raising(
-    function: Callable[..., list], program: Program, graph: Sequence[Any]
-) -> Callable[..., list]:
-    """Waits for what may fail, so that an error is raised here and names op and recording line.
-    Counts the calls of ATen's kernels each time that the graph runs.
+def raising(program: Program, graph: Sequence[Any]) -> Callable[..., list]:
+    """Runs the one or two programs of a graph and waits for what may fail, so that an error is
+    raised here and names op and recording line. Counts the calls of ATen's kernels.
 
     Args:
-      function: runs the program.
       graph: its steps.
     """
     suspects = [number for number, step in enumerate(graph) if step.op in program.foreign]
+    first, *others = program.executables
 
     def run(*arguments: jax.Array) -> list[jax.Array]:
         results: list[jax.Array] = []
         try:
-            results = function(*arguments)
-            if not program.order:
-                jax.block_until_ready(results)
-            for op in program.fallbacks:
-                _XLAC.note_fallback(op)
-            return results
+            results = first(*arguments)
+            jax.block_until_ready(results)
+            for second in others:
+                results = [*results, *second(*arguments, *results)]
+                results = [results[i] for i in program.order]
         except Exception as error:
             # The traceback keeps them, and a sync would raise their error once more.
             for result in results:
                 result.delete()
             raise graph_errors.explained(error, graph, suspects) from None
+        for op in program.fallbacks:
+            _XLAC.note_fallback(op)
+        return results
 
     return run
 
