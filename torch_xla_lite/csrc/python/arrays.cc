@@ -41,9 +41,11 @@ bool IsJaxImported() {
   return is_imported;
 }
 
+// Below Python's lock, which the import releases meanwhile. So nothing is initialised here: threads
+// that wait for an initializer would hold that lock.
 void KeepClient() {
-  [[maybe_unused]] static const auto* devices =
-      new py::object(py::module_::import("jax").attr("devices")());
+  static const py::object* devices = nullptr;
+  if (devices == nullptr) devices = new py::object(py::module_::import("jax").attr("devices")());
 }
 
 Arrays::Arrays(const py::object& compiler)
