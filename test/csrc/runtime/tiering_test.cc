@@ -31,7 +31,10 @@ CostModel Model() {
   return model;
 }
 
-Tiering::Extra NoExtra(const ir::Description&) { return {}; }
+Decision Decide(Tiering& tiering, const ir::Graph& graph, const Tiering::Extra& extra = {}) {
+  Tiering::Runs* const runs = tiering.Find(graph);
+  return tiering.Decide(runs != nullptr ? runs : tiering.Add(graph, extra));
+}
 
 ir::Graph Chain(size_t length, size_t size = 1) {
   ir::Value value = Leaf(Data(size, 1));
@@ -45,7 +48,7 @@ class TieringTest : public testing::Test {
   // How often the graph is interpreted until it is compiled, if it is not on disk.
   size_t RunsUntilCompiled(const ir::Graph& graph) {
     size_t runs = 0;
-    while (tiering_.Decide(graph, NoExtra) != Decision::kCompile) ++runs;
+    while (Decide(tiering_, graph) != Decision::kCompile) ++runs;
     return runs;
   }
 
@@ -59,22 +62,19 @@ TEST_F(TieringTest, AGraphIsCompiledWhenItsRunsHaveCostAsMuchAsThat) {
 }
 
 TEST_F(TieringTest, AGraphWhoseSingleCallsCostMoreThanItIsCompiledAtOnce) {
-  const auto extra = [](double cost) {
-    return [cost](const ir::Description&) { return Tiering::Extra{cost, 0}; };
-  };
-  EXPECT_EQ(tiering_.Decide(Chain(2), extra(200)), Decision::kInterpret);
-  EXPECT_EQ(tiering_.Decide(Chain(3), extra(301)), Decision::kCompileNow);
-  EXPECT_EQ(tiering_.Decide(Chain(3), NoExtra), Decision::kCompileNow);
+  EXPECT_EQ(Decide(tiering_, Chain(2), {.compilation = 200}), Decision::kInterpret);
+  EXPECT_EQ(Decide(tiering_, Chain(3), {.compilation = 301}), Decision::kCompileNow);
+  EXPECT_EQ(Decide(tiering_, Chain(3)), Decision::kCompileNow);
 }
 
 TEST_F(TieringTest, AllThatWasInterpretedPaysForTheStartOfTheCompiler) {
   CostModel model;
   model.Set({{"reversed", {{.call = 10}, {}, 100}}}, {.load = 20, .start = 1000});
   Tiering tiering(&model);
-  for (int i = 0; i < 25; ++i) EXPECT_EQ(tiering.Decide(Chain(4), NoExtra), Decision::kInterpret);
-  EXPECT_EQ(tiering.Decide(Chain(4), NoExtra), Decision::kCompile);
-  EXPECT_EQ(tiering.Decide(Chain(2), NoExtra), Decision::kInterpret);
-  EXPECT_EQ(tiering.Decide(Chain(2), NoExtra), Decision::kLoad);
+  for (int i = 0; i < 25; ++i) EXPECT_EQ(Decide(tiering, Chain(4)), Decision::kInterpret);
+  EXPECT_EQ(Decide(tiering, Chain(4)), Decision::kCompile);
+  EXPECT_EQ(Decide(tiering, Chain(2)), Decision::kInterpret);
+  EXPECT_EQ(Decide(tiering, Chain(2)), Decision::kLoad);
 }
 
 TEST_F(TieringTest, CountsWhatItsDecisionsCost) {
@@ -82,7 +82,7 @@ TEST_F(TieringTest, CountsWhatItsDecisionsCost) {
   EXPECT_EQ(tiering_.interpreted(), 10 * 20);
   EXPECT_EQ(tiering_.compiled(), 200);
   // Compiling this pays in no case.
-  for (int i = 0; i < 50; ++i) EXPECT_EQ(tiering_.Decide(Chain(1), NoExtra), Decision::kInterpret);
+  for (int i = 0; i < 50; ++i) EXPECT_EQ(Decide(tiering_, Chain(1)), Decision::kInterpret);
   EXPECT_EQ(tiering_.interpreted(), 10 * 20 + 50 * 10);
   tiering_.Clear();
   EXPECT_EQ(tiering_.interpreted() + tiering_.compiled(), 0);
@@ -94,7 +94,7 @@ TEST_F(TieringTest, AProgramPaysAtMostTwiceWhatIsBest) {
   double paid = 0;
   bool is_compiled = false;
   for (int runs = 1; runs < 1000; ++runs) {
-    if (!is_compiled && tiering_.Decide(graph, NoExtra) == Decision::kCompile) {
+    if (!is_compiled && Decide(tiering_, graph) == Decision::kCompile) {
       is_compiled = true;
       paid += costs.compilation;
     }
@@ -110,22 +110,22 @@ TEST_F(TieringTest, WhatCannotBeInterpretedIsCompiledWhenItIsNew) {
   model.Set({{"reversed", {{.call = std::numeric_limits<double>::infinity()}, {}, 100}}},
             {.execution = 15});
   Tiering tiering(&model);
-  EXPECT_EQ(tiering.Decide(Chain(1), NoExtra), Decision::kCompileNow);
+  EXPECT_EQ(Decide(tiering, Chain(1)), Decision::kCompileNow);
 }
 
 TEST_F(TieringTest, AProgramOnDiskIsSoughtOnceWhenRunsHaveCostAsMuchAsLoading) {
   const ir::Graph graph = Chain(8);  // 80 for a run, 20 + 80 for loading.
-  EXPECT_EQ(tiering_.Decide(graph, NoExtra), Decision::kInterpret);
-  EXPECT_EQ(tiering_.Decide(graph, NoExtra), Decision::kInterpret);
-  EXPECT_EQ(tiering_.Decide(graph, NoExtra), Decision::kLoad);
-  EXPECT_EQ(tiering_.Decide(graph, NoExtra), Decision::kInterpret);
+  EXPECT_EQ(Decide(tiering_, graph), Decision::kInterpret);
+  EXPECT_EQ(Decide(tiering_, graph), Decision::kInterpret);
+  EXPECT_EQ(Decide(tiering_, graph), Decision::kLoad);
+  EXPECT_EQ(Decide(tiering_, graph), Decision::kInterpret);
 }
 
 TEST_F(TieringTest, AGraphThatCannotBeCompiledStaysHot) {
   const ir::Graph graph = Chain(2);
   RunsUntilCompiled(graph);
-  EXPECT_EQ(tiering_.Decide(graph, NoExtra), Decision::kCompile);
-  EXPECT_EQ(tiering_.Decide(graph, NoExtra), Decision::kCompile);
+  EXPECT_EQ(Decide(tiering_, graph), Decision::kCompile);
+  EXPECT_EQ(Decide(tiering_, graph), Decision::kCompile);
 }
 
 TEST_F(TieringTest, RunsOfEarlierProcessesCount) {
@@ -156,14 +156,14 @@ TEST_F(TieringTest, AWriteCostsWhatIsWritten) {
 }
 
 TEST_F(TieringTest, OfManyGraphsThoseAreForgottenThatDoNotComeBack) {
-  tiering_.Decide(Chain(2), NoExtra);
+  Decide(tiering_, Chain(2));
   for (int op = 0; op < 40'000; ++op) {
     const ir::Value value = Call("op" + std::to_string(op), {Leaf({1})});
     const ir::Root roots[] = {{&value}};
-    tiering_.Decide(ir::Linearize(roots), NoExtra);
-    if (op % 4000 == 0) tiering_.Decide(Chain(3), NoExtra);
+    Decide(tiering_, ir::Linearize(roots));
+    if (op % 4000 == 0) Decide(tiering_, Chain(3));
   }
-  EXPECT_EQ(tiering_.Decide(Chain(3), NoExtra), Decision::kCompile);
+  EXPECT_EQ(Decide(tiering_, Chain(3)), Decision::kCompile);
   EXPECT_EQ(RunsUntilCompiled(Chain(2)), 10u);
 }
 

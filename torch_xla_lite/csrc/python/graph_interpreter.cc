@@ -127,7 +127,7 @@ std::optional<std::vector<ir::Ref<ir::Buffer>>> GraphInterpreter::Run(
   std::optional<std::vector<at::Tensor>> roots;
   if (has_plan) roots = RunPlan(*kept, graph, data);
   if (!roots) {
-    const bool comes_back = plan != nullptr && kept == nullptr && graphs_.Has(graph.structure());
+    const bool comes_back = plan != nullptr && kept == nullptr;
     interpreter::Trace trace;
     roots = RunCalls(graph, data, comes_back ? &trace : nullptr);
     if (!roots) return std::nullopt;

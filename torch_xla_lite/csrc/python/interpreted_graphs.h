@@ -26,8 +26,6 @@ class InterpretedGraphs {
   explicit InterpretedGraphs(pybind11::function note_interpreted)
       : note_interpreted_(std::move(note_interpreted)) {}
 
-  // Whether a graph has run, by the hash of its structure.
-  bool Has(uint64_t structure) const { return graphs_.contains(structure); }
   // Counts a run of a graph. may_raise: whether the compiler is told of a new one; otherwise it is
   // among all others.
   void Note(const ir::Graph& graph, double seconds, bool may_raise);

@@ -89,8 +89,8 @@ class Executor {
   // Computes the roots of a graph without compiling it, and waits for them. Nothing if it cannot:
   // then the graph is to be compiled. A result may be where a leaf was that is donated. Single
   // calls may be compiled: `cache` has their executables.
-  // plan: of the graph, or nothing. The executor may make one for the next run, or drop it; it
-  // makes none if there is no place for it.
+  // plan: of a graph that comes back, or nothing. The executor may make one for the next run, or
+  // drop it.
   virtual std::optional<std::vector<ir::Ref<ir::Buffer>>> Interpret(const ir::Graph& /*graph*/,
                                                                     ExecutableCache& /*cache*/,
                                                                     ir::Ref<Plan>* /*plan*/) {

@@ -50,11 +50,8 @@ std::optional<std::vector<ir::Ref<ir::Buffer>>> GraphRunner::Interpret(const ir:
                                                                        Executor& executor,
                                                                        Known* known) {
   ir::Ref<Plan> first;
-  const bool may_be_kept = known != nullptr || MayBeKept(graph);
-  auto results = executor.Interpret(graph, cache_,
-                                    known != nullptr ? &known->plan
-                                    : may_be_kept    ? &first
-                                                     : nullptr);
+  ir::Ref<Plan>* const added = ComesBack(graph) ? &first : nullptr;
+  auto results = executor.Interpret(graph, cache_, known != nullptr ? &known->plan : added);
   if (!results) return std::nullopt;
   ++counters_.interpretations;
   if (first) {
@@ -67,9 +64,11 @@ std::optional<std::vector<ir::Ref<ir::Buffer>>> GraphRunner::Interpret(const ir:
   return results;
 }
 
-// In a loop over more graphs than are kept, each would be dropped before it comes back, and no plan
-// would be used. So a graph replaces only one that last ran before this graph's previous run.
-bool GraphRunner::MayBeKept(const ir::Graph& graph) const {
+// Whether a graph has run before, and its plan would be used. In a loop over more graphs than are
+// kept, each would be dropped before it comes back. So a graph replaces only one that last ran
+// before this graph's previous run.
+bool GraphRunner::ComesBack(const ir::Graph& graph) const {
+  if (tiering_.previous() == 0) return false;
   if (known_.size() == 0 || !known_.IsFull(graph.key.size())) return true;
   return static_cast<const Known&>(known_.oldest()).last_run < tiering_.previous();
 }
@@ -95,9 +94,11 @@ Tiering::Decision GraphRunner::Decide(const ir::Graph& graph, Executor& executor
     return found->second.compilation ? Decision::kInterpret : Decision::kCompile;
   }
   if (!std::exchange(has_asked_for_past_, true)) tiering_.Remember(executor.PastCosts());
-  const Decision decision = tiering_.Decide(graph, [&](const ir::Description& description) {
-    return executor.ExtraCosts(description, cache_);
-  });
+  Tiering::Runs* runs = tiering_.Find(graph);
+  if (runs == nullptr) {
+    runs = tiering_.Add(graph, executor.ExtraCosts(graph.description(), cache_));
+  }
+  const Decision decision = tiering_.Decide(runs);
   if (decision == Decision::kCompileNow) return Decision::kCompile;
   if (decision != Decision::kCompile || compile_when_ != CompileWhen::kBackground) return decision;
   compilations_.emplace(graph.key, Started{ir::KeptKey(graph.key), executor.StartCompile(graph)});

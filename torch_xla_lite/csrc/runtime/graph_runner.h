@@ -85,7 +85,7 @@ class GraphRunner {
   Tiering::Decision Decide(const ir::Graph& graph, Executor& executor);
   std::optional<std::vector<ir::Ref<ir::Buffer>>> Interpret(const ir::Graph& graph,
                                                             Executor& executor, Known* known);
-  bool MayBeKept(const ir::Graph& graph) const;
+  bool ComesBack(const ir::Graph& graph) const;
   void TakeCompiled();
   void Insert(ir::KeptKey key, ir::Ref<Executable> executable);
 

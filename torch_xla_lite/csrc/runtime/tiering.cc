@@ -8,18 +8,20 @@
 
 namespace torch_xla_lite::runtime {
 
-Tiering::Decision Tiering::Decide(const ir::Graph& graph, const ExtraOf& extra) {
-  const uint64_t structure = graph.structure();
-  Runs* runs = runs_.Find(structure, [](const Runs&) { return true; });
-  if (runs == nullptr) {
-    Costs costs = model_.Of(graph.description());
-    const Extra added = extra(graph.description());
-    costs.interpretation += added.interpretation;
-    const bool is_cheaper_whole = added.compilation > costs.compilation;
-    const auto past = past_.find(structure);
-    runs = runs_.Insert(structure, ir::MakeRef<Runs>(costs, is_cheaper_whole,
-                                                     past == past_.end() ? Past() : past->second));
-  }
+Tiering::Runs* Tiering::Find(const ir::Graph& graph) {
+  return runs_.Find(graph.structure(), [](const Runs&) { return true; });
+}
+
+Tiering::Runs* Tiering::Add(const ir::Graph& graph, const Extra& extra) {
+  Costs costs = model_.Of(graph.description());
+  costs.interpretation += extra.interpretation;
+  const auto past = past_.find(graph.structure());
+  return runs_.Insert(graph.structure(),
+                      ir::MakeRef<Runs>(costs, extra.compilation > costs.compilation,
+                                        past == past_.end() ? Past() : past->second));
+}
+
+Tiering::Decision Tiering::Decide(Runs* runs) {
   previous_ = std::exchange(runs->last, ++last_);
   const Costs& costs = runs->costs;
   const bool pays = runs->pays();

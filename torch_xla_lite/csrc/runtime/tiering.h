@@ -1,7 +1,9 @@
 // Tiering: decides whether a graph is interpreted again, loaded from disk, or compiled.
 //
 //   Tiering tiering(&model);
-//   switch (tiering.Decide(graph, extra)) { ... }
+//   Tiering::Runs* runs = tiering.Find(graph);
+//   if (runs == nullptr) runs = tiering.Add(graph, extra);
+//   switch (tiering.Decide(runs)) { ... }
 //
 // A graph is compiled when its interpreted runs have cost as much as its compilation will cost, so
 // that whatever the program does next, it has paid at most twice what was best: who rents skis
@@ -20,7 +22,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -52,11 +53,13 @@ class Tiering {
     double compilation = 0;     // Of single calls that are compiled when it is interpreted.
     double interpretation = 0;  // In each run: copies.
   };
-  using ExtraOf = std::function<Extra(const ir::Description&)>;
 
+  // What is kept of a graph, or nullptr. It is valid until another graph is added.
+  struct Runs;
+  Runs* Find(const ir::Graph& graph);
+  Runs* Add(const ir::Graph& graph, const Extra& extra);
   // Counts one more run, unless it is compiled. It stays so if it cannot be compiled.
-  // extra: is asked once for each graph.
-  Decision Decide(const ir::Graph& graph, const ExtraOf& extra);
+  Decision Decide(Runs* runs);
   // Of the graph of the last decision: the number of the one before that was about it, or 0.
   uint64_t previous() const { return previous_; }
   // The number of the last decision.
@@ -84,23 +87,6 @@ class Tiering {
   void Clear();
 
  private:
-  struct Runs : ir::RefCounted {
-    Runs(const Costs& costs, bool is_cheaper_whole, const Past& past)
-        : costs(costs), is_cheaper_whole(is_cheaper_whole), past(past), spent(past.spent) {}
-
-    bool pays() const { return costs.interpretation > costs.execution; }
-    Account account() const {
-      return {spent, costs.compilation, pays(), past.processes, past.spent};
-    }
-
-    const Costs costs;
-    const bool is_cheaper_whole;  // To compile, than its single calls.
-    const Past past;
-    double spent;
-    uint64_t last = 0;  // The number of a decision.
-    bool was_sought = false;
-  };
-
   // More graphs than a program runs again and again.
   static constexpr size_t kMost = 16'384;
 
@@ -113,6 +99,21 @@ class Tiering {
   uint64_t previous_ = 0;
   double interpreted_ = 0;
   double compiled_ = 0;
+};
+
+struct Tiering::Runs : ir::RefCounted {
+  Runs(const Costs& costs, bool is_cheaper_whole, const Past& past)
+      : costs(costs), is_cheaper_whole(is_cheaper_whole), past(past), spent(past.spent) {}
+
+  bool pays() const { return costs.interpretation > costs.execution; }
+  Account account() const { return {spent, costs.compilation, pays(), past.processes, past.spent}; }
+
+  const Costs costs;
+  const bool is_cheaper_whole;  // To compile, than its single calls.
+  const Past past;
+  double spent;
+  uint64_t last = 0;  // The number of a decision.
+  bool was_sought = false;
 };
 
 }  // namespace torch_xla_lite::runtime
