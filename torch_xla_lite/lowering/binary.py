@@ -4,7 +4,8 @@ All promote and broadcast as torch does. `outs[0]` has the dtype and shape of th
 of comparisons are promoted to `result_dtype`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -277,48 +278,27 @@ def to_bool(x: Operand) -> jax.Array:
     return convert(x, np.dtype(np.bool_))
 
 
-_logical("and", lax.bitwise_and)
-_logical("or", lax.bitwise_or)
-_logical("xor", lax.bitwise_xor)
-
-
-def _bitwise(name: str, combine: Callable[[jax.Array, jax.Array], jax.Array]) -> None:
+def _bitwise(names: Iterable[str], combine: Callable, **facts: Any) -> None:
     def lowering(self, other, *, outs):
         return combine(*_pair(self, other, outs[0]))
 
-    suffixes = ("Tensor", "Scalar", "Scalar_Tensor")
-    lower(*(f"aten::bitwise_{name}.{suffix}" for suffix in suffixes), refuses="fhc")(lowering)
+    lower(*(f"aten::{name}" for name in names), **facts)(lowering)
 
 
-_bitwise("and", lax.bitwise_and)
-_bitwise("or", lax.bitwise_or)
-_bitwise("xor", lax.bitwise_xor)
-
-_SHIFTS = ("{}.Tensor", "{}.Tensor_Scalar", "{}.Scalar_Tensor")
-
-
-@lower(
-    *(name.format("aten::bitwise_left_shift") for name in _SHIFTS),
-    "aten::__lshift__.Tensor",
-    "aten::__lshift__.Scalar",
-    refuses_results="fhcb",
-)
-def bitwise_left_shift(self: Operand, other: Operand, *, outs) -> jax.Array:
-    a, b = _pair(self, other, outs[0])
-    return lax.shift_left(a, b)
+for _name, _fn in {"and": lax.bitwise_and, "or": lax.bitwise_or, "xor": lax.bitwise_xor}.items():
+    _logical(_name, _fn)
+    _overloads = ("Tensor", "Scalar", "Scalar_Tensor")
+    _bitwise((f"bitwise_{_name}.{overload}" for overload in _overloads), _fn, refuses="fhc")
 
 
-@lower(
-    *(name.format("aten::bitwise_right_shift") for name in _SHIFTS),
-    "aten::__rshift__.Tensor",
-    "aten::__rshift__.Scalar",
-    refuses_results="fhcb",
-)
-def bitwise_right_shift(self: Operand, other: Operand, *, outs) -> jax.Array:
-    a, b = _pair(self, other, outs[0])
-    return (
-        lax.shift_right_logical(a, b) if a.dtype.kind == "u" else lax.shift_right_arithmetic(a, b)
-    )
+def _shift_right(a: jax.Array, b: jax.Array) -> jax.Array:
+    return (lax.shift_right_logical if a.dtype.kind == "u" else lax.shift_right_arithmetic)(a, b)
+
+
+for _name, _fn in {"left": lax.shift_left, "right": _shift_right}.items():
+    _names = [f"bitwise_{_name}_shift.{x}" for x in ("Tensor", "Tensor_Scalar", "Scalar_Tensor")]
+    _names += [f"__{_name[0]}shift__.{x}" for x in ("Tensor", "Scalar")]
+    _bitwise(_names, _fn, refuses_results="fhcb")
 
 
 @lower("aten::maximum", "aten::clamp_min.Tensor", "aten::clamp_min", refuses="c")

@@ -1,5 +1,8 @@
 """Pointwise functions of three operands: selection, clamping, interpolation, multiply-adds."""
 
+import functools
+from collections.abc import Callable
+
 import jax
 from jax import lax
 
@@ -72,10 +75,14 @@ def addcmul(
     return add_product(*operands(self, tensor1, tensor2, dtype=dtype, shape=outs[0].shape), value)
 
 
-def add_product(x: jax.Array, a: jax.Array, b: jax.Array, value: Operand) -> jax.Array:
-    if is_number(value, 1):
-        return lax.add(x, lax.mul(a, b))
-    return lax.add(x, lax.mul(lax.mul(full(a.shape, value, a.dtype), a), b))
+def add_product(
+    x: jax.Array, a: jax.Array, b: jax.Array, value: Operand, combine: Callable = lax.mul
+) -> jax.Array:
+    scaled = a if is_number(value, 1) else lax.mul(full(a.shape, value, a.dtype), a)
+    return lax.add(x, combine(scaled, b))
+
+
+add_quotient = functools.partial(add_product, combine=lax.div)
 
 
 @lower("aten::addcdiv", refuses_results="biu", rounds="operands")
@@ -84,12 +91,6 @@ def addcdiv(
 ) -> jax.Array:
     dtype = opmath_dtype(outs[0].dtype)
     return add_quotient(*operands(self, tensor1, tensor2, dtype=dtype, shape=outs[0].shape), value)
-
-
-def add_quotient(x: jax.Array, a: jax.Array, b: jax.Array, value: Operand) -> jax.Array:
-    if is_number(value, 1):
-        return lax.add(x, lax.div(a, b))
-    return lax.add(x, lax.div(lax.mul(full(a.shape, value, a.dtype), a), b))
 
 
 @lower("aten::_masked_scale")
