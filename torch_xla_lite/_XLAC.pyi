@@ -1,12 +1,14 @@
 """The compiled module: the part of the bridge that Python uses; see csrc/python/module.cc."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, SupportsFloat, SupportsIndex, SupportsInt
+from typing import Annotated, SupportsFloat, SupportsIndex, SupportsInt, TypeVar
 
 import jax
 import torch
 
 from .debug import Metrics
+
+_T = TypeVar("_T")
 
 # --- the compiler (torch_xla_lite/compiler.py) ---
 
@@ -74,6 +76,9 @@ def keep_overwritten() -> None:
 def refuse_reads(refuses: bool) -> bool:
     """Whether the calling thread gets an error, and starts no graph, where a value is needed that
     is not computed. Returns whether it got one since this was set last."""
+
+def uninterrupted(function: Callable[[], _T]) -> _T:
+    """Calls a function; Ctrl-C that comes meanwhile is raised afterwards."""
 
 def pending_costs() -> tuple[float, float, float, float]:
     """Microseconds of one core that this graph takes by the model of costs: one interpreted run,

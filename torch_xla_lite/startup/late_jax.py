@@ -45,8 +45,11 @@ else:
 @functools.cache
 def _imported(name: str) -> types.ModuleType:
     if not is_imported():
+        from torch_xla_lite import _XLAC
+
         with random_states.kept():  # In the middle of a program that may have seeded.
-            importlib.import_module("jax")
+            # What Ctrl-C leaves of it half-done cannot be imported again.
+            _XLAC.uninterrupted(lambda: importlib.import_module("jax"))
     return importlib.import_module(name)
 
 

@@ -25,10 +25,6 @@ TEST(Shape, OthersDifferInDtypeDimsOrRank) {
   EXPECT_EQ(different.size(), shapes.size());
 }
 
-TEST(Shape, AnEmptyDimensionLeavesNoElements) {
-  EXPECT_EQ(Shape::Of(kFloat, {8, 0, 3})->NumElements(), 0);
-}
-
 TEST(Shape, TheTextNamesDtypeAndDims) {
   EXPECT_EQ(Shape::Of(kFloat, {8, 3})->ToString(), "dtype6[8,3]");
   EXPECT_EQ(Shape::Of(kDouble, {})->ToString(), "dtype7[]");

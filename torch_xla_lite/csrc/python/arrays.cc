@@ -45,7 +45,9 @@ bool IsJaxImported() {
 // that wait for an initializer would hold that lock.
 void KeepClient() {
   static const py::object* devices = nullptr;
-  if (devices == nullptr) devices = new py::object(py::module_::import("jax").attr("devices")());
+  if (devices != nullptr) return;
+  const auto late = py::module_::import("torch_xla_lite.startup.late_jax");
+  devices = new py::object(late.attr("jax").attr("devices")());
 }
 
 Arrays::Arrays(const py::object& compiler)

@@ -22,6 +22,7 @@
 #include "torch_xla_lite/csrc/ir/graph.h"
 #include "torch_xla_lite/csrc/ir/key.h"
 #include "torch_xla_lite/csrc/kernels_of_torch/register.h"
+#include "torch_xla_lite/csrc/python/deferred_interrupts.h"
 #include "torch_xla_lite/csrc/python/description.h"
 #include "torch_xla_lite/csrc/python/dropped.h"
 #include "torch_xla_lite/csrc/python/executable.h"
@@ -243,6 +244,13 @@ PYBIND11_MODULE(_XLAC, module) {
   module.def(
       "refuse_reads", [](bool refuses) { return Runtime::Get().RefuseReads(refuses); },
       py::arg("refuses"));
+  module.def(
+      "uninterrupted",
+      [](const py::function& function) {
+        const DeferredInterrupts deferred;
+        return function();
+      },
+      py::arg("function"));
   BindCounts(module);
   BindRandom(module);
   BindTensors(module);
