@@ -10,6 +10,7 @@ facts of each op (torch_xla_lite/lowering/base/facts.py) for the C++ code.
 """
 
 import argparse
+import collections
 import dataclasses
 import importlib
 import json
@@ -28,21 +29,24 @@ _PACKAGE = "torch_xla_lite.lowering"
 _HEAD = '''\
 """Which module has the lowering of each op. Written by scripts/lowering_table.py.
 
-MODULES: module -> its ops.
+MODULES: module -> its ops, of whose names "aten::" is left out.
 """
 '''
 _HEADER = """\
-// The facts of each op, in the order of their names. Written by scripts/lowering_table.py.
+// Which ops have the same facts; "aten::" is left out. Written by scripts/lowering_table.py.
 
 #ifndef TORCH_XLA_LITE_CSRC_OPS_OP_TABLE_H_
 #define TORCH_XLA_LITE_CSRC_OPS_OP_TABLE_H_
+
+#include <string_view>
+#include <utility>
 
 #include "torch_xla_lite/csrc/ops/op_facts.h"
 
 namespace torch_xla_lite::ops {{
 
 // clang-format off
-inline constexpr OpFacts kOpTable[] = {{
+inline constexpr std::pair<std::string_view, OpFacts> kOpTable[] = {{
 {rows}
 }};
 // clang-format on
@@ -79,24 +83,14 @@ def _lowerings() -> "dict[str, Lowering]":
 
 
 def _modules(lowerings: "dict[str, Lowering]") -> str:
-    modules: dict[str, list[str]] = {}
+    modules: collections.defaultdict[str, str] = collections.defaultdict(str)
     for op, entry in lowerings.items():
-        modules.setdefault(entry.fn.__module__.removeprefix(f"{_PACKAGE}."), []).append(op)
-    lines = [_HEAD, "MODULES: dict[str, str] = {"]
-    for module in sorted(modules):
-        lines += [f'    "{module}": """', _wrapped(modules[module], 8), '    """,']
-    return "\n".join([*lines, "}"]) + "\n"
-
-
-def _wrapped(names: list[str], indent: int) -> str:
-    margin = " " * indent
-    return textwrap.fill(
-        " ".join(names),
-        100,
-        initial_indent=margin,
-        subsequent_indent=margin,
-        break_long_words=False,
+        modules[entry.fn.__module__.removeprefix(f"{_PACKAGE}.")] += f"{op.removeprefix('aten::')} "
+    rows = (
+        f'    "{module}": """\n{textwrap.indent(textwrap.fill(ops, 92), " " * 8)}\n    """,\n'
+        for module, ops in sorted(modules.items())
     )
+    return f"{_HEAD}\nMODULES: dict[str, str] = {{\n{''.join(rows)}}}\n"
 
 
 def _facts(lowerings: "dict[str, Lowering]") -> str:
@@ -105,12 +99,18 @@ def _facts(lowerings: "dict[str, Lowering]") -> str:
     if twice := lowerings.keys() & UNLOWERED:
         raise ValueError(f"these ops have a lowering, and a row in unlowered.py: {sorted(twice)}")
     stated = {op: ["is_lowered = true", *_members(entry.facts)] for op, entry in lowerings.items()}
-    stated |= {op: list(_members(facts)) for op, facts in UNLOWERED.items()}
-    rows = (
-        ", ".join(f".{member}" for member in [f"op = {json.dumps(op)}", *members])
-        for op, members in sorted(stated.items())
-    )
-    return _HEADER.format(rows="\n".join(f"    {{{row}}}," for row in rows))
+    stated |= {op: [*_members(facts)] for op, facts in UNLOWERED.items()}
+    ops: collections.defaultdict[str, str] = collections.defaultdict(str)
+    for op, members in sorted(stated.items()):
+        ops[", ".join(f".{x}" for x in members)] += f"{op.removeprefix('aten::')} "
+    return _HEADER.format(rows="\n".join(_row(names, facts) for facts, names in ops.items()))
+
+
+def _row(ops: str, facts: str) -> str:
+    """The names of some ops, in as many lines as they need, and their facts."""
+    lines = " \n".join(textwrap.wrap(ops, 110)).splitlines()
+    names = "\n     ".join(map(json.dumps, lines))
+    return f"    {{{names}," + (" " if len(names + facts) < 105 else "\n     ") + f"{{{facts}}}}},"
 
 
 def _members(facts: "Facts") -> Iterator[str]:

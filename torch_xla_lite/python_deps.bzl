@@ -49,7 +49,7 @@ PYTHON_DEPS = {
             "//torch_xla_lite/startup:variables"],
         "costs": [":jax_programs", "//torch_xla_lite/lowering/base:registry", "//torch_xla_lite/mesh/base:placements",
             "//torch_xla_lite/startup:late_jax"],
-        "edited_lowerings": ["//torch_xla_lite/lowering/base:table", "//torch_xla_lite/startup:preflight"],
+        "edited_lowerings": ["//torch_xla_lite/lowering/base:registry", "//torch_xla_lite/startup:preflight"],
         "foreign_code": [":compilation_cache", ":graph_errors", "//torch_xla_lite/lowering/base:ffi",
             "//torch_xla_lite/startup:late_jax"],
         "graph_breaks": ["//torch_xla_lite/startup:program_lines"],

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from .. import _XLAC
-from ..lowering.base import table
+from ..lowering.base import registry
 from ..startup import preflight
 
 _FOLDER = "torch_xla_lite/lowering"
@@ -43,10 +43,11 @@ def ops(root: Path) -> list[str]:
     found: set[str] = set()
     for path in (changed or "").splitlines():
         module = Path(path).stem
-        if module in table.MODULES and (root / path).exists():
+        declared = {op for op, its_module in registry.DECLARED.items() if its_module == module}
+        if declared and (root / path).exists():
             before = _git(root, "show", f"HEAD:{path}") or ""
             names = edited(before, (root / path).read_text(encoding="utf-8"))
-            found.update(table.MODULES[module].split() if names is None else names)
+            found |= declared if names is None else names
     return sorted(found)
 
 

@@ -1,14 +1,12 @@
 #include "torch_xla_lite/csrc/ops/op_facts.h"
 
 #include <algorithm>
-#include <iterator>
+#include <unordered_map>
 
 #include "torch_xla_lite/csrc/ops/op_table.h"
 
 namespace torch_xla_lite::ops {
 namespace {
-
-static_assert(std::ranges::is_sorted(kOpTable, {}, &OpFacts::op));
 
 // As numpy has it, but for floats of 16 bits.
 char KindOf(c10::ScalarType dtype) {
@@ -24,8 +22,16 @@ char KindOf(c10::ScalarType dtype) {
 
 const OpFacts& FactsOf(std::string_view op) {
   static constexpr OpFacts kMost;
-  const auto* found = std::ranges::lower_bound(kOpTable, op, {}, &OpFacts::op);
-  return found != std::end(kOpTable) && found->op == op ? *found : kMost;
+  static const auto* const table = [] {
+    auto* const facts_of = new std::unordered_map<std::string_view, const OpFacts*>;
+    for (const auto& [ops, facts] : kOpTable) {
+      for (std::string_view rest = ops; !rest.empty();) facts_of->emplace(NextWord(&rest), &facts);
+    }
+    return facts_of;
+  }();
+  if (op.starts_with("aten::")) op.remove_prefix(6);
+  const auto found = table->find(op);
+  return found != table->end() ? *found->second : kMost;
 }
 
 std::string_view NextWord(std::string_view* words) {

@@ -16,7 +16,6 @@
 namespace torch_xla_lite::ops {
 
 struct OpFacts {
-  std::string_view op;
   bool is_lowered = false;
   std::string_view kernel = {};
   bool constants = false;

@@ -102,7 +102,9 @@ LOWERINGS: dict[str, Lowering] = {}
 VIEW_WRITES: dict[str, Callable[..., jax.Array]] = {}
 # The module that has the lowering of each op of this package.
 DECLARED: dict[str, str] = {
-    op: module for module, ops in table.MODULES.items() for op in ops.split()
+    op if "::" in op else f"aten::{op}": module
+    for module, ops in table.MODULES.items()
+    for op in ops.split()
 }
 
 # The dtypes that XLA has: the number of the c10::ScalarType, torch's dtype, XLA's. The bridge takes
