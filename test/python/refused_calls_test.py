@@ -73,7 +73,6 @@ def test_autocast_makes_one_dtype_of_two():
 WRONG = {
     "celu": lambda x: F.celu(x, 0.0),
     "celu_ of -0": lambda x: torch.celu_(x, -0.0),
-    "celu of an integer": lambda x: torch.celu(x, 0),
     "gradient of elu_": lambda x: torch.ops.aten.elu_backward(x, -1.0, 1, 1, True, x),
     "gradient of leaky_relu_": lambda x: torch.ops.aten.leaky_relu_backward(x, x, -1.0, True),
     "t_ of three dimensions": lambda x: x[None].t_(),
@@ -93,17 +92,20 @@ WRONG = {
     "bernoulli_ of NaN": lambda x: x.bernoulli_(float("nan")),
     "native_dropout": lambda x: torch.native_dropout(x, 1.5, True),
     "native_dropout of a negative share": lambda x: torch.native_dropout(x, -0.5, None),
-    "native_dropout of NaN": lambda x: torch.native_dropout(x, float("nan"), True),
     "native_dropout of integers": lambda x: torch.native_dropout(x.long(), 1.0, True),
     "normal_ of NaN": lambda x: x.normal_(0, float("nan")),
     "log_normal_ of NaN": lambda x: x.log_normal_(0, float("nan")),
     "exponential_ of NaN": lambda x: x.exponential_(float("nan")),
     "normal of a negative deviation": lambda x: torch.normal(0.0, -1.0, (2,), device=x.device),
     "noise of another shape": lambda x: torch._C._nn.rrelu_with_noise(x, x[0], 0.1, 0.3, True),
-    "noise_ of another shape": lambda x: torch._C._nn.rrelu_with_noise_(x, x[0], 0.1, 0.3, True),
     "mvlgamma": lambda x: x.mvlgamma(0),
     "smooth_l1_loss": lambda x: torch.ops.aten.smooth_l1_loss(x, x + 1, 1, -1.0),
-    "conv_transpose1d": lambda x: F.conv_transpose1d(x[None], x[:, None], output_padding=1),
+    **{
+        f"conv_transpose1d padded by {n}": lambda x, n=n: F.conv_transpose1d(
+            x[None], x[:, None], output_padding=n
+        )
+        for n in (1, -1)
+    },
     "uniform_ to NaN": lambda x: x.uniform_(2, float("nan")),
     "uniform_ of a narrow dtype": lambda x: x.half().uniform_(0, 1e6),
     "uniform_ of a wide range": lambda x: x.uniform_(-3e38, 3e38),
@@ -238,21 +240,16 @@ def test_a_view_in_place_has_another_shape():
 
 # --- convolutions ---------------------------------------------------------------------------------
 
-# Calls with an image [2, 4, 6 ...] and a weight [4, 4, 3 ...].
+# Calls with an image [2, 4, 6 ...] and a weight [4, 4, 3 ...]. error_inputs_test.py has others.
 REFUSED_CONVOLUTIONS = {
-    "a kernel without elements": lambda op, x, w: op(x, w[..., :0]),
-    "an image without elements": lambda op, x, w: op(x[..., :0], w, padding=2),
-    "no channels of a transposed weight": lambda op, x, w: op(x, w[:, :0]),
-    "dilation 0": lambda op, x, w: op(x, w, dilation=0),
     "too many strides": lambda op, x, w: op(x, w, stride=[1] * (x.ndim - 1)),
+    "negative padding": lambda op, x, w: op(x, w, padding=-1),
     "groups of unequal size": lambda op, x, w: op(x, w, groups=3),
     "other channels": lambda op, x, w: op(x[:, :3], w),
-    "a bias of another size": lambda op, x, w: op(x, w, x.new_ones(3)),
-    "a bias of two dimensions": lambda op, x, w: op(x, w, x.new_ones(4, 1)),
 }
 
 
-@pytest.mark.few_daily(24)
+@pytest.mark.few_daily(12)
 @pytest.mark.parametrize("dims", [1, 2, 3])
 @pytest.mark.parametrize("name", ["conv", "conv_transpose"])
 @pytest.mark.parametrize("refused", REFUSED_CONVOLUTIONS)
@@ -310,8 +307,6 @@ def assign(x: torch.Tensor, indices: object, value: object) -> torch.Tensor:
 REFUSED_INDICES = {
     "a mask of one row": lambda x: assign(x, mask(x, 1), 1),
     "a mask of one column": lambda x: assign(x, mask(x, 3, 1), 1.0),
-    "a mask of no row": lambda x: assign(x, mask(x, 0), 1.0),
-    "a mask that is too long": lambda x: assign(x, mask(x, 4), 1.0),
     "a mask of columns": lambda x: assign(x, (slice(None), mask(x, 1)), 1.0),
     "a mask with rows": lambda x: assign(x, mask(x, 1), x.new_ones(3, 2)),
     "a mask with rows that need a gradient": lambda x: assign(
@@ -321,7 +316,6 @@ REFUSED_INDICES = {
     "a mask of more dimensions": lambda x: x[0, 0].index_put((mask(x, 2),), x.new_ones(())),
     "a mask that is added": lambda x: x.index_put((mask(x, 1),), x.new_ones(()), accumulate=True),
     "a row of none": lambda x: x[:0][places(x, 1)],
-    "a row of none without columns": lambda x: x[:0, :0][places(x, 1)],
     "a write to a row of none": lambda x: assign(x[:0], places(x, 1), 1.0),
     "fewer places than elements": lambda x: x.put(places(x), x.new_ones(1)),
     "more places than elements": lambda x: x.put(places(x, 1, 2), x.new_ones(1)),

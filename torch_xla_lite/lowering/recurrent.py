@@ -127,12 +127,17 @@ def _scan(step: Callable, state: Any, inputs: Any, reverse: bool) -> tuple[Any, 
     def store(state: Any, inputs: Any) -> tuple[Any, Any]:
         return step(state, inputs), state
 
-    def after(last: jax.Array, before: jax.Array) -> jax.Array:
-        parts = [last[None], before[:-1]] if reverse else [before[1:], last[None]]
-        return jnp.concatenate(parts)
-
     last, before = lax.scan(store, state, inputs, reverse=reverse)
-    return last, jax.tree.map(after, last, before)
+    return last, _shifted(last, before, reverse)
+
+
+def _shifted(end: Any, states: Any, forward: bool) -> Any:
+    """The states one step further, or one step back, with another one in the free place."""
+
+    def shift(end: jax.Array, states: jax.Array) -> jax.Array:
+        return jnp.concatenate([end[None], states[:-1]] if forward else [states[1:], end[None]])
+
+    return jax.tree.map(shift, end, states)
 
 
 def _where_valid(valid: jax.Array | None, chosen: Any, other: Any) -> Any:
@@ -184,16 +189,11 @@ def recurrence_backward(
     cell: str,
     reverse: bool,
 ) -> tuple[jax.Array | None, ...]:
-    def before(first: jax.Array, after: jax.Array) -> jax.Array:
-        """The state before each step, from the first one and those after each step."""
-        parts = [after[1:], first[None]] if reverse else [first[None], after[:-1]]
-        return opmath(jnp.concatenate(parts))
-
     if cs is not None and grad_cs is None:
         grad_cs = jnp.zeros_like(cs)
-    weights = jax.tree.map(opmath, (w_hh, w_hr))
-    gates = opmath(gates)
-    states = jax.tree.map(before, (h, c), (hs, cs))
+    gates, *weights = jax.tree.map(opmath, (gates, w_hh, w_hr))
+    # Before each step.
+    states = jax.tree.map(opmath, _shifted((h, c), (hs, cs), not reverse))
     next_state = functools.partial(_next_state, cell)
 
     def split(grad_gates: jax.Array) -> list[jax.Array]:
@@ -215,10 +215,9 @@ def recurrence_backward(
         return *of_state, grad_gates, None if w_hr is None else grad_h
 
     start = jax.tree.map(lambda x: jnp.zeros_like(opmath(x)), (h, c))
-    no_projection = None if w_hr is None else jnp.zeros_like(start[0])
     (*of_first, _, _), (_, _, grad_gates, grad_h) = _scan(
         step,
-        (*start, jnp.zeros_like(gates[0]), no_projection),
+        (*start, jnp.zeros_like(gates[0]), None if w_hr is None else jnp.zeros_like(start[0])),
         ((grad_hs, grad_cs), gates, states, valid),
         not reverse,
     )
