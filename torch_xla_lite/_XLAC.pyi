@@ -45,8 +45,9 @@ def set_is_compiler_thread() -> None:
     """Says that the calling thread compiles in the background: there pending tensors cannot be
     read, as in all lowerings."""
 
-def use_in_this_process() -> None:
-    """Says that this process, which was forked, may use the device: XLA had not started."""
+def use_in_this_process() -> bool:
+    """Says that this process, which was forked, may use the device: XLA had not started. False if
+    it may not, because another thread ran a graph."""
 
 def set_pending_limit(limit: SupportsInt | SupportsIndex) -> None:
     """Sets how many pending ops start a graph that nothing else has started; 0: no number."""

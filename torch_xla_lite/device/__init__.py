@@ -390,6 +390,4 @@ def _has_started_xla() -> bool:
 
 def _after_fork_in_child() -> None:
     global _forked, _in_bad_fork
-    _forked, _in_bad_fork = True, _had_started_xla
-    if not _in_bad_fork:
-        _XLAC.use_in_this_process()
+    _forked, _in_bad_fork = True, _had_started_xla or not _XLAC.use_in_this_process()

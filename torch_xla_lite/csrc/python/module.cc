@@ -236,7 +236,11 @@ PYBIND11_MODULE(_XLAC, module) {
       [](uintptr_t function) { PyExecutor::SetInKernel(reinterpret_cast<bool (*)()>(function)); },
       py::arg("function"));
   module.def("set_is_compiler_thread", &PyExecutor::SetIsCompilerThread);
-  module.def("use_in_this_process", &UseInThisProcess);
+  module.def("use_in_this_process", [] {
+    const bool is_possible = !Runtime::Get().IsSyncing();
+    if (is_possible) UseInThisProcess();
+    return is_possible;
+  });
   module.def("pending_graph", [] { return DescribeGraph(Runtime::Get().PendingGraph()); });
   module.def("captured_graph", &CapturedGraph);
   module.def("abandon_pending", &AbandonPending);

@@ -281,6 +281,12 @@ bool Runtime::RefuseReads(bool refuses) {
 
 bool Runtime::RefusesReads() const { return refuses_reads; }
 
+bool Runtime::IsSyncing() {
+  if (!sync_lock_.try_lock()) return true;
+  sync_lock_.unlock();
+  return false;
+}
+
 CostModel& Runtime::costs() { return runner_->costs(); }
 
 std::pair<double, double> Runtime::costs_so_far() const {

@@ -101,6 +101,8 @@ class Runtime {
   // Returns whether it has thrown that since this was set last.
   bool RefuseReads(bool refuses);
   bool RefusesReads() const;
+  // Whether a thread is in a sync; in a forked process, also one that was not forked.
+  bool IsSyncing();
   void ClearCache();
   // The graph that Sync would run. It is valid until another one is made.
   ir::Graph PendingGraph();
