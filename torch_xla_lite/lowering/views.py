@@ -112,39 +112,21 @@ def _bitcast_uncommon(x: jax.Array, dtype: np.dtype) -> jax.Array:
     return lax.complex(parts[..., 0], parts[..., 1])
 
 
-@writes("aten::view.dtype")
-def write_view_dtype(base: jax.Array, value: jax.Array, dtype: np.dtype) -> jax.Array:
-    return _bitcast(value, base.dtype)
-
-
-@writes("aten::view_as_real")
-def write_view_as_real(base: jax.Array, value: jax.Array) -> jax.Array:
-    return lax.complex(value[..., 0], value[..., 1])
-
-
-@writes("aten::view_as_complex")
-def write_view_as_complex(base: jax.Array, value: jax.Array) -> jax.Array:
-    return jnp.stack([lax.real(value), lax.imag(value)], axis=-1)
-
-
-@writes("aten::alias", "aten::detach", "aten::lift", "aten::lift_fresh", "aten::_fw_primal")
-def write_alias(base: jax.Array, value: jax.Array, *args: object) -> jax.Array:
-    return value
-
-
-@writes("aten::_conj")
-def write_conj(base: jax.Array, value: jax.Array) -> jax.Array:
-    return lax.conj(value)
-
-
 @lower("aten::_neg_view", "aten::_neg_view_copy")
 def neg_view(self: jax.Array) -> jax.Array:
     return lax.neg(self)
 
 
-@writes("aten::_neg_view")
-def write_neg_view(base: jax.Array, value: jax.Array) -> jax.Array:
-    return lax.neg(value)
+writes("aten::view.dtype")(lambda base, value, dtype: _bitcast(value, base.dtype))
+writes("aten::view_as_real")(lambda base, value: lax.complex(value[..., 0], value[..., 1]))
+writes("aten::view_as_complex")(lambda base, value: jnp.stack([value.real, value.imag], axis=-1))
+writes("aten::_conj")(lambda base, value: lax.conj(value))
+writes("aten::_neg_view")(lambda base, value: lax.neg(value))
+
+
+@writes("aten::alias", "aten::detach", "aten::lift", "aten::lift_fresh", "aten::_fw_primal")
+def write_alias(base: jax.Array, value: jax.Array, *args: object) -> jax.Array:
+    return value
 
 
 # Permutations.
@@ -175,19 +157,13 @@ def transpose(self: jax.Array, dim0: int, dim1: int) -> jax.Array:
     return merged_dims.note(transposed, matrices)
 
 
-@writes("aten::transpose.int")
-def write_transpose(base: jax.Array, value: jax.Array, dim0: int, dim1: int) -> jax.Array:
-    return transpose(value, dim0, dim1)
-
-
 @lower("aten::t", "aten::t_copy")
 def t(self: jax.Array) -> jax.Array:
     return lax.transpose(self, tuple(reversed(range(self.ndim))))
 
 
-@writes("aten::t")
-def write_t(base: jax.Array, value: jax.Array) -> jax.Array:
-    return t(value)
+writes("aten::transpose.int")(lambda base, value, dim0, dim1: transpose(value, dim0, dim1))
+writes("aten::t")(lambda base, value: t(value))
 
 
 # Broadcasting and overlapping views.
