@@ -45,15 +45,6 @@ def flatten(result: Any) -> list[torch.Tensor]:
     return [result] if isinstance(result, torch.Tensor) else list(result)
 
 
-@pytest.fixture(autouse=True)
-def without_own_lowering(request, monkeypatch):
-    """Takes the lowering of the op under test away, whatever ops have one by now."""
-    params = request.node.callspec.params if hasattr(request.node, "callspec") else {}
-    op_name = params.get("op_name", "")
-    registry.find(op_name)
-    monkeypatch.delitem(registry.LOWERINGS, op_name, raising=False)
-
-
 MATRIX = torch.linspace(0.1, 0.9, 32).reshape(4, 8)
 
 
@@ -80,7 +71,7 @@ def test_a_decomposition_that_writes_to_a_tensor_is_left_alone(monkeypatch):
     assert run("aten::diagonal_scatter", MATRIX, torch.ones(4)) is None
 
 
-def test_a_decomposition_in_another_default_dtype_is_left_alone(monkeypatch):
+def test_a_decomposition_in_another_default_dtype_is_left_alone():
     with promotion.default_dtype(np.dtype(np.float64)):
         assert run("aten::_chunk_cat", [MATRIX], 0, 2) is None
     (result,) = run("aten::_chunk_cat", [MATRIX], 0, 2)

@@ -348,7 +348,7 @@ def test_few_numbers_are_the_first_of_many():
     assert torch.equal(drawn[1], drawn[2][:129])
 
 
-def test_another_generator_of_jax_gives_its_numbers_at_once(monkeypatch):
+def test_another_generator_of_jax_gives_its_numbers_at_once():
     import jax
 
     before = jax.config.jax_default_prng_impl

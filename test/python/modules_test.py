@@ -51,7 +51,6 @@ def results(module: nn.Module, inputs: list[torch.Tensor], train: bool) -> list[
     module.train(train)
     with torch.set_grad_enabled(train):
         output = module(*inputs)
-    output = output[0] if isinstance(output, tuple) else output
     if not train:
         return [output]
     output.square().sum().backward()
