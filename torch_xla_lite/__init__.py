@@ -96,7 +96,7 @@ meta_functions.register()
 patches.apply(
     *(moves.PATCHES, tensor_methods.PATCHES, serialization.PATCHES, torchscript.PATCHES),
     *(compile_mode.PATCHES, flex_attention.PATCHES, opcheck.PATCHES, data_loaders.PATCHES),
-    *(parallel.PATCHES, safetensors.PATCHES, trainers.PATCHES),
+    *(meta_functions.PATCHES, parallel.PATCHES, safetensors.PATCHES, trainers.PATCHES),
 )
 edited_lowerings.register()
 

@@ -34,6 +34,9 @@ import torch, torch_xla_lite
 x = torch.ones(4, 3, device="jax", requires_grad=True)
 ((x + 1) * x / 2 - x.sum()).relu().softmax(-1).mean().backward()
 x.grad.mul_(1.5)[0].mul_(2).cpu()
+y = torch.nn.LSTM(3, 2).to("jax")(x.detach())[0]
+y[y > 0].roll(1), torch.fft.rfft(y), torch.randn_like(y).normal_(), torch._standard_gamma(y + 1)
+torch.cdist(y, y), torch.nn.functional.one_hot(y.long(), 3), torch.multinomial(y + 1, 1)
 print("torch._dynamo" in sys.modules, "sympy" in sys.modules)
 import torch._dynamo
 print(torch.compile(lambda y: y + 1, backend="eager")(torch.ones(1)).item())

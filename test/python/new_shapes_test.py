@@ -1,4 +1,4 @@
-"""A new shape of an op compiles nothing: interpreted graphs draw by programs of many shapes."""
+"""A new shape of an op compiles nothing."""
 
 import sys
 from collections.abc import Callable
@@ -29,12 +29,9 @@ def scores(steps: int, batch: int) -> torch.Tensor:
 # One of each kind, of a size.
 OPS: dict[str, Callable[[int], Any]] = {
     "numbers with parameters": lambda n: torch._standard_gamma(ones(2, n)),
-    "numbers of two tensors": lambda n: torch.normal(ones(2, n), ones(n)).detach(),
     "numbers between other bounds": lambda n: ones(n).detach().uniform_(-1 / n, n),
     "numbers of another deviation": lambda n: ones(n).detach().normal_(n, 1 / n),
     "a draw made of ops": lambda n: torch.multinomial(ones(2, n), 3, replacement=n % 2 == 0),
-    "shares": lambda n: torch._sample_dirichlet(ones(2, n).detach()),
-    "noise beside a result": lambda n: F.rrelu(-ones(n), training=True),
     "statistics that are not kept": lambda n: F.instance_norm(ones(2, 3, n)),
     "bags": lambda n: F.embedding_bag(torch.ones(2, n, device="jax").long(), ones(4, 3)),
     "alignments of short targets": lambda n: F.ctc_loss(

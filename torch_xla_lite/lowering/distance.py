@@ -48,7 +48,7 @@ def cdist_backward(
     return pull(opmath(grad))[0]
 
 
-@lower("aten::_euclidean_dist")
+@lower("aten::_euclidean_dist", shape="distances")
 def euclidean_dist(x1: jax.Array, x2: jax.Array) -> jax.Array:
     return _between(opmath(x1), opmath(x2), 2)
 

@@ -29,7 +29,7 @@ def rows(table: jax.Array, indices: jax.Array) -> jax.Array:
     return table.at[indices].get(mode="promise_in_bounds", wrap_negative_indices=False)
 
 
-@lower("aten::one_hot", kernel="recorder")
+@lower("aten::one_hot", kernel="recorder", shape="one_hot")
 def one_hot(self: jax.Array, num_classes: int = -1) -> jax.Array:
     check(jnp.any(self < 0), "Class values must be non-negative.", RuntimeError)
     bad = jnp.any(self >= num_classes)

@@ -5,14 +5,17 @@ parameter: a new seed compiles nothing. The numbers differ from those of torch's
 their distributions are the same, and equal seeds give equal numbers.
 """
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from torch_xla_lite.lowering import rejection
+from torch_xla_lite.lowering import rejection, sort
 from torch_xla_lite.lowering.base import ffi, target
 from torch_xla_lite.lowering.base.checks import check
+from torch_xla_lite.lowering.base.ffi import Distribution
 from torch_xla_lite.lowering.base.promotion import (
     Operand,
     broadcast,
@@ -28,7 +31,6 @@ from torch_xla_lite.lowering.base.promotion import (
 from torch_xla_lite.lowering.base.registry import lower
 
 Outs = list[jax.ShapeDtypeStruct]
-_NORMAL = "aten::normal_functional"
 
 
 def keep_mask(key: jax.Array, probability: float, shape: tuple[int, ...]) -> jax.Array:
@@ -71,10 +73,19 @@ def _wide(out: jax.ShapeDtypeStruct) -> np.dtype:
     return np.dtype(np.float32) if is_integral(out.dtype) else opmath_dtype(out.dtype)
 
 
+def _struct(out: jax.ShapeDtypeStruct) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(out.shape, _wide(out))
+
+
+def _parts(key: jax.Array, out: jax.ShapeDtypeStruct, make: Callable) -> tuple[jax.Array, ...]:
+    """make(key, out) of the two parts of complex numbers."""
+    part = jax.ShapeDtypeStruct(out.shape, real_dtype(out.dtype))
+    return tuple(make(each, part) for each in jax.random.split(key))
+
+
 def _uniform(key: jax.Array, out: jax.ShapeDtypeStruct) -> jax.Array:
     if is_complex(out.dtype):
-        keys, dtype = jax.random.split(key), real_dtype(out.dtype)
-        return lax.complex(*(jax.random.uniform(each, out.shape, dtype) for each in keys))
+        return lax.complex(*_parts(key, out, _uniform))
     return jax.random.uniform(key, out.shape, _wide(out))
 
 
@@ -84,23 +95,28 @@ def _open_uniform(key: jax.Array, out: jax.ShapeDtypeStruct) -> jax.Array:
 
 
 def _normal(key: jax.Array, out: jax.ShapeDtypeStruct) -> jax.Array:
-    dtype = out.dtype if is_complex(out.dtype) else _wide(out)
-    if _has_kernel(dtype):
-        return ffi.random_floats(ffi.NORMAL, key, out.shape)
-    return jax.random.normal(key, out.shape, dtype)
+    if is_complex(out.dtype):
+        half = [lax.mul(x, lax.full_like(x, np.sqrt(0.5))) for x in _parts(key, out, _normal)]
+        return lax.complex(*half)
+    if target.draws_by_kernels():
+        return ffi.draw(Distribution.NORMAL, key, _struct(out))
+    return jax.random.normal(key, out.shape, _wide(out))
 
 
-def _has_kernel(dtype: np.dtype) -> bool:
-    return dtype == np.float32 and target.draws_by_kernels()
+def _exponential(key: jax.Array, out: jax.ShapeDtypeStruct) -> jax.Array:
+    if target.draws_by_kernels():
+        return ffi.draw(Distribution.EXPONENTIAL, key, _struct(out))
+    return lax.neg(lax.log(_open_uniform(key, out)))
 
 
 @lower("aten::rand", draw="rand", refuses_results="biu", shape="random")
+@lower("aten::rand.generator", draw="rand", refuses_results="biu")
 @lower(
-    "aten::rand.generator",
     "aten::rand_like",
     "aten::rand_like.generator",
     draw="rand",
     refuses_results="biu",
+    shape="like",
 )
 def rand(*args: object, outs: Outs, key: jax.Array, **kwargs: object) -> jax.Array:
     return _below_one(_uniform(key, outs[0]), outs[0].dtype)
@@ -113,13 +129,14 @@ def _below_one(x: jax.Array, dtype: np.dtype) -> jax.Array:
     return lax.min(x, lax.full_like(x, float(1 - jnp.finfo(dtype).epsneg)))
 
 
-@lower("aten::randn", draw="normal", padded=_NORMAL, shape="random")
+@lower("aten::randn", draw="normal", shape="random")
+@lower("aten::randn.generator", draw="normal")
 @lower(
-    "aten::randn.generator",
     "aten::randn_like",
     "aten::randn_like.generator",
     draw="normal",
-    padded=_NORMAL,
+    refuses_results="biu",
+    shape="like",
 )
 def randn(*args: object, outs: Outs, key: jax.Array, **kwargs: object) -> jax.Array:
     return _normal(key, outs[0])
@@ -128,7 +145,6 @@ def randn(*args: object, outs: Outs, key: jax.Array, **kwargs: object) -> jax.Ar
 @lower(
     "aten::uniform",
     draw="uniform",
-    padded="aten::uniform",
     refuses="biu",
     refused_if="bad_interval",
 )
@@ -136,23 +152,26 @@ def uniform(self: jax.Array, from_: float = 0, to: float = 1, *, outs, key) -> j
     unit = _below_one(_uniform(key, outs[0]), outs[0].dtype)
     if (from_, to) == (0, 1):
         return unit
-    if unit.dtype != np.float32:
-        low = complex(from_, from_) if is_complex(unit.dtype) else from_
-        return lax.add(lax.mul(unit, lax.full_like(unit, to - from_)), lax.full_like(unit, low))
-    return _between(np.float32(from_), np.float32(to - from_), unit)
+    low = complex(from_, from_) if is_complex(unit.dtype) else from_
+    return _between(low, to - from_, unit)
 
 
 def _between(low: Operand, width: Operand, unit: jax.Array) -> jax.Array:
-    """Of floats: whether XLA fuses the sum with a product that is exact makes no difference."""
-    wide = convert(unit, np.dtype(np.float64))
-    low, width = (lax.convert_element_type(x, np.float64) for x in (low, width))
-    return convert(wide * width + low, unit.dtype)
+    """`low + width * unit`, whether or not XLA fuses the sum with a product that is not rounded."""
+    low, width = (full(unit.shape, number, unit.dtype) for number in (low, width))
+    if unit.dtype != np.float32:
+        product = lax.mul(unit, width)
+        return lax.add(ffi.store(product) if target.draws_by_kernels() else product, low)
+    # The product of two floats is exact.
+    wide = (lax.convert_element_type(x, np.float64) for x in (unit, width, low))
+    return convert(next(wide) * next(wide) + next(wide), unit.dtype)
 
 
 @lower(
     "aten::normal_functional",
     draw="normal_1",
-    padded=_NORMAL,
+    shape="elementwise",
+    numbers="std>=0",
     runtime_floats="mean std",
     negative="std",
 )
@@ -160,18 +179,12 @@ def normal(self: object, mean: Operand = 0.0, std: Operand = 1.0, *, outs, key) 
     x = _normal(key, outs[0])
     if is_number(mean, 0) and is_number(std, 1):
         return x
-    return _scaled(x, mean, std)
-
-
-def _scaled(x: jax.Array, mean: Operand, std: Operand) -> jax.Array:
-    mean, std = (full(x.shape, number, x.dtype) for number in (mean, std))
-    return _between(mean, std, x) if x.dtype == np.float32 else lax.add(lax.mul(x, std), mean)
+    return _between(mean, std, x)
 
 
 @lower(
     "aten::normal.float_float",
     draw="normal_0",
-    padded=_NORMAL,
     runtime_floats="mean std",
     negative="std",
     shares="mean=same std=same",
@@ -187,7 +200,7 @@ def normal_of_size(
     "aten::normal.float_Tensor",
     "aten::normal.Tensor_Tensor",
     draw="normal_of",
-    padded="operands",
+    shape="elementwise",
     refuses="biuc",
     shares="mean=same std=same",
 )
@@ -195,43 +208,60 @@ def normal_of(mean: Operand, std: Operand = 1.0, *, outs, key) -> jax.Array:
     x = _normal(key, outs[0])
     if isinstance(std, jax.Array) and not is_complex(std.dtype):
         check(~jnp.all(std >= 0), "normal expects all elements of std >= 0.0", RuntimeError)
-    return _scaled(x, mean, std)
+    return _between(mean, std, x)
 
 
-@lower("aten::log_normal", padded="aten::log_normal", runtime_floats="mean std", negative="std")
+@lower(
+    "aten::log_normal",
+    draw="log_normal",
+    shape="elementwise",
+    numbers="std>0",
+    runtime_floats="mean std",
+    negative="std",
+)
 def log_normal(self: jax.Array, mean: Operand = 1.0, std: Operand = 2.0, *, outs, key) -> jax.Array:
+    if target.draws_by_kernels():
+        out = _struct(outs[0])
+        parameters = (full(out.shape, x, out.dtype) for x in (mean, std))
+        return ffi.draw(Distribution.LOG_NORMAL, key, out, *parameters)
     return lax.exp(normal(self, mean, std, outs=outs, key=key))
 
 
 @lower(
     "aten::exponential",
     draw="exponential",
-    padded="aten::exponential",
+    shape="elementwise",
+    numbers="lambd>0",
     runtime_floats="lambd",
     negative="lambd",
 )
 def exponential(self: jax.Array, lambd: Operand = 1.0, *, outs, key) -> jax.Array:
-    if _has_kernel(_wide(outs[0])):
-        x = ffi.random_floats(ffi.EXPONENTIAL, key, outs[0].shape)
-    else:
-        x = lax.neg(lax.log(_open_uniform(key, outs[0])))
+    x = _exponential(key, outs[0])
     # XLA would make this of a quotient.
     scale = lax.div(full((), 1, x.dtype), full((), lambd, x.dtype))
     return lax.mul(x, full(x.shape, scale, x.dtype))
 
 
-@lower("aten::geometric", padded="aten::geometric")
+@lower("aten::geometric", draw="geometric", shape="elementwise", numbers="p>0 p<1")
 def geometric(self: jax.Array, p: float, *, outs, key) -> jax.Array:
-    u = _open_uniform(key, outs[0])
-    return lax.ceil(lax.div(lax.log(u), lax.full_like(u, np.log1p(-p))))
+    x = _exponential(key, outs[0])
+    return lax.ceil(lax.mul(x, lax.full_like(x, np.divide(-1, np.log1p(-p)))))
 
 
-@lower("aten::cauchy", padded="aten::cauchy", runtime_floats="median sigma", negative="sigma")
+@lower(
+    "aten::cauchy",
+    draw="cauchy",
+    shape="elementwise",
+    numbers="sigma>0",
+    runtime_floats="median sigma",
+    negative="sigma",
+)
 def cauchy(self: jax.Array, median: Operand = 0.0, sigma: Operand = 1.0, *, outs, key) -> jax.Array:
+    if target.draws_by_kernels():
+        return _between(median, sigma, ffi.draw(Distribution.CAUCHY, key, _struct(outs[0])))
     u = _open_uniform(key, outs[0])
     angle = lax.mul(lax.sub(u, lax.full_like(u, 0.5)), lax.full_like(u, np.pi))
-    scaled = lax.mul(lax.tan(angle), full(u.shape, sigma, u.dtype))
-    return lax.add(scaled, full(u.shape, median, u.dtype))
+    return _between(median, sigma, lax.tan(angle))
 
 
 @lower("aten::bernoulli", draw="bernoulli", refuses="biuc", shares="self=same p=same")
@@ -352,16 +382,51 @@ def randperm(n: int, *, dtype=None, outs, key) -> jax.Array:
     return jax.random.permutation(key, n)
 
 
-@lower("aten::poisson", padded="operands", refuses="biuc")
+@lower(
+    "aten::multinomial",
+    draw="multinomial",
+    shape="multinomial",
+    refused_if="misfit_sample",
+)
+def multinomial(
+    self: jax.Array, num_samples: int, replacement: bool = False, *, outs: Outs, key: jax.Array
+) -> jax.Array:
+    """As in torch's kernel: the categories whose events come first, if their weights are rates."""
+    weights = opmath(self)
+    draws_once = not replacement or num_samples == 1
+    is_bad, is_infinite = ~jnp.all(weights >= 0), ~jnp.all(weights < np.inf)
+    if draws_once:
+        message = "probability tensor contains either `inf`, `nan` or element < 0"
+        check(is_bad | is_infinite, message, RuntimeError)
+    else:
+        of_entries = "invalid multinomial distribution (encountering probability entry"
+        check(is_bad, f"{of_entries} < 0)", RuntimeError)
+        check(~is_bad & is_infinite, f"{of_entries} = infinity or NaN)", RuntimeError)
+    is_empty = ~is_bad & ~jnp.all(jnp.any(weights > 0, -1))
+    check(is_empty, "invalid multinomial distribution (sum of probabilities <= 0)", RuntimeError)
+    if draws_once:
+        rates = weights / _exponential(key, weights)
+        if num_samples == 1:
+            return lax.argmax(rates, self.ndim - 1, np.int64)[..., None]
+        return convert(lax.top_k(rates, num_samples)[1], np.dtype(np.int64))
+    cumulative = jnp.cumsum(weights, -1)
+    u = _uniform(key, jax.ShapeDtypeStruct(outs[0].shape, weights.dtype))
+    return sort.searchsorted(cumulative, u * cumulative[..., -1:], right=True)
+
+
+@lower("aten::poisson", draw="poisson", shape="elementwise", refuses="biuc")
 def poisson(self: jax.Array, *, outs, key) -> jax.Array:
     message = "invalid Poisson rate, expected rate to be non-negative"
     check(~jnp.all(self >= 0), message, RuntimeError)
-    return rejection.poisson(key, opmath(self))
+    rate = opmath(self)
+    if target.draws_by_kernels():
+        return ffi.draw(Distribution.POISSON, key, rate, lax.stop_gradient(rate))
+    return rejection.poisson(key, rate)
 
 
 @lower(
     "aten::binomial",
-    padded="operands",
+    draw="binomial",
     refuses="biuc",
     one_dtype="count prob",
     shape="elementwise",
@@ -369,27 +434,35 @@ def poisson(self: jax.Array, *, outs, key) -> jax.Array:
 def binomial(count: jax.Array, prob: jax.Array, *, outs, key) -> jax.Array:
     # torch draws 0 of a negative count, and takes the nearest probability for one out of range.
     trials, p = jnp.maximum(opmath(count), 0), jnp.clip(opmath(prob), 0, 1)
-    shape = outs[0].shape
-    return rejection.binomial(key, jnp.broadcast_to(trials, shape), jnp.broadcast_to(p, shape))
+    parameters = [broadcast(x, outs[0].shape) for x in (trials, p)]
+    if target.draws_by_kernels():
+        constants = map(lax.stop_gradient, parameters)
+        return ffi.draw(Distribution.BINOMIAL, key, _struct(outs[0]), *constants)
+    return rejection.binomial(key, *parameters)
 
 
-@lower("aten::_standard_gamma", padded="operands", refuses="biuc")
+@lower("aten::_standard_gamma", draw="gamma", shape="elementwise", refuses="biuc")
 def standard_gamma(self: jax.Array, *, key) -> jax.Array:
-    sample = lax.exp(rejection.log_gamma(key, opmath(self)))
+    shape = opmath(self)
+    if target.draws_by_kernels():
+        sample = ffi.draw(Distribution.GAMMA, key, shape, shape)
+    else:
+        sample = lax.exp(rejection.log_gamma(key, shape))
     # As in torch, no sample is zero or NaN: programs take the logarithm of samples.
     least = lax.full_like(sample, jnp.finfo(self.dtype).tiny)
     return lax.select(lax.gt(sample, least), sample, least)
 
 
-@lower("torch_xla_lite::log_gamma", padded="operands")
+@lower("torch_xla_lite::log_gamma", draw="log_gamma", shape="elementwise")
 def log_gamma(self: jax.Array, generator: None = None, *, key) -> jax.Array:
+    if target.draws_by_kernels():
+        return ffi.draw(Distribution.LOG_GAMMA, key, self, self)
     return rejection.log_gamma(key, self)
 
 
 @lower(
     "aten::rrelu_with_noise_functional",
     draw="rrelu",
-    padded="operands",
     refuses="biuc",
     refused_if="misfit_noise",
 )

@@ -1,4 +1,4 @@
-"""Lets torch infer shapes without importing torch._dynamo, which takes a second.
+"""Lets torch infer shapes without importing torch._dynamo, which takes a second, or sympy.
 
     register()
     torch.ones(3, device="jax") + 1     # torch._dynamo is not in sys.modules
@@ -19,6 +19,7 @@ from typing import Any
 import torch
 
 from ..lowering.base import untraced
+from ..startup.patches import Patch
 
 # The attribute of a function in which torch._compile._disable_dynamo keeps what it calls instead.
 _MARK = "__dynamo_disable"
@@ -74,6 +75,25 @@ def _marked_later(function: types.FunctionType) -> Callable[..., Any]:
     untraced.skip(run.__code__)
     return run
 
+
+def _without_symbols(check_with: Callable[..., None]) -> Callable[..., None]:
+    def check(error_type: type[Exception], cond: Any, message: Callable[[], str]) -> None:
+        if cond is False and callable(message):
+            raise error_type(message())
+        if cond is not True:
+            check_with(error_type, cond, message)
+
+    return check
+
+
+PATCHES = [
+    Patch(
+        "torch",
+        "_check_with",
+        "asks whether True and False are symbols: the import of sympy takes 0.2 s",
+        _without_symbols,
+    )
+]
 
 # The code of all functions that _disable_dynamo has made.
 _DECORATOR = torch._compile._disable_dynamo(register).__code__  # type: ignore[attr-defined]

@@ -299,6 +299,16 @@ bool HasNoRows(const ops::OpInfo&, Arguments arguments, const Limits&) {
   return arguments[0].toTensor().dim() == 0 || arguments[2].toTensor().dim() > 1;
 }
 
+// (self, num_samples, replacement)
+bool HasMisfitSample(const ops::OpInfo&, Arguments arguments, const Limits&) {
+  const at::Tensor& self = arguments[0].toTensor();
+  const int64_t count = arguments[1].toInt();
+  if (!self.is_floating_point() || self.dim() < 1 || self.dim() > 2) return true;
+  constexpr int64_t kMostCategories = 1 << 24;  // Of torch's kernels.
+  const int64_t categories = self.size(-1), most = arguments[2].toBool() ? count : categories;
+  return categories == 0 || categories > kMostCategories || count <= 0 || count > most;
+}
+
 using Predicate = bool (*)(const ops::OpInfo& info, Arguments arguments, const Limits& limits);
 
 Predicate FindPredicate(std::string_view name) {
@@ -317,6 +327,7 @@ Predicate FindPredicate(std::string_view name) {
       {"misfit_noise", HasMisfitNoise},
       {"misfit_places", HasMisfitPlaces},
       {"misfit_row", HasMisfitRow},
+      {"misfit_sample", HasMisfitSample},
       {"negative_padding", HasNegativePadding},
       {"no_rows", HasNoRows},
       {"unknown_approximation", HasUnknownApproximation},

@@ -405,6 +405,15 @@ Results Dropout(Arguments arguments) {
   return {{Like(input), Meta(input.sizes(), at::kBool)}};
 }
 
+// (self, num_samples)
+Results Multinomial(Arguments arguments) {
+  const Tensor& self = arguments[0].toTensor();
+  if (!IsFloat(self) || self.dim() == 0 || arguments[1].toInt() <= 0) return {};
+  at::DimVector sizes(self.sizes());
+  sizes.back() = arguments[1].toInt();
+  return {{Meta(sizes, at::kLong)}};
+}
+
 // (grad_output, mask, scale)
 Results DropoutBackward(Arguments arguments) {
   const Tensor& grad = arguments[0].toTensor();
@@ -641,6 +650,27 @@ Results SoftMarginLoss(Arguments arguments) {
   return ByKernel("aten::soft_margin_loss", arguments);
 }
 
+// (self, num_classes). The largest class is not known.
+Results OneHot(Arguments arguments) {
+  const Tensor& self = arguments[0].toTensor();
+  const int64_t classes = arguments[1].toInt();
+  if (self.scalar_type() != at::kLong || classes <= 0) return {};
+  at::DimVector sizes(self.sizes());
+  sizes.push_back(classes);
+  return {{Meta(sizes, at::kLong)}};
+}
+
+// (x1, x2), rows of vectors
+Results Distances(Arguments arguments) {
+  const Tensor &x1 = arguments[0].toTensor(), &x2 = arguments[1].toTensor();
+  if (!IsFloat(x1) || !IsFloat(x2) || x1.scalar_type() != x2.scalar_type()) return {};
+  if (x1.dim() < 2 || x2.dim() < 2 || x1.size(-1) != x2.size(-1)) return {};
+  at::DimVector sizes(x1.sizes().slice(0, x1.dim() - 2));
+  if (!Broadcast(x2.sizes().slice(0, x2.dim() - 2), &sizes)) return {};
+  sizes.append({x1.size(-2), x2.size(-2)});
+  return {{Meta(sizes, x1.scalar_type())}};
+}
+
 // (src, embed_dim, num_heads, qkv_weight, qkv_bias, ...)
 Results EncoderLayer(Arguments arguments) {
   const Tensor& src = arguments[0].toTensor();
@@ -658,6 +688,7 @@ Rule FindRule(std::string_view name) {
       {"convolution", Convolution},
       {"convolution_backward", ConvolutionBackward},
       {"diagonal_backward", ViewBackward<kDiagonal>},
+      {"distances", Distances},
       {"dot", VectorProduct<1>},
       {"dropout", Dropout},
       {"dropout_backward", DropoutBackward},
@@ -690,8 +721,10 @@ Rule FindRule(std::string_view name) {
       {"mask", Mask},
       {"masked_fill", MaskedFill},
       {"mean", Mean},
+      {"multinomial", Multinomial},
       {"mv", VectorProduct<2>},
       {"new", NewFactory},
+      {"one_hot", OneHot},
       {"prelu_backward", PreluBackward},
       {"random", Random},
       {"range", Range},

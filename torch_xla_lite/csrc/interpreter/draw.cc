@@ -7,18 +7,21 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
+#include <numbers>
 #include <numeric>
 #include <span>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "torch_xla_lite/csrc/interpreter/opmath.h"
 #include "torch_xla_lite/csrc/ir/shape.h"
+#include "torch_xla_lite/csrc/kernels/distributions.h"
 #include "torch_xla_lite/csrc/kernels/random_bits.h"
 #include "torch_xla_lite/csrc/ops/named.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
@@ -26,6 +29,7 @@
 namespace torch_xla_lite::interpreter {
 namespace {
 
+using kernels::Distribution;
 using kernels::Threefry;
 using torch::jit::Stack;
 using Results = std::vector<at::Tensor>;
@@ -54,14 +58,44 @@ at::Tensor Generate(const Threefry& key, at::IntArrayRef sizes, const Make& make
   return result;
 }
 
-// Of one of the kernels' distributions.
-at::Tensor Fill(void (*fill)(const Threefry&, int64_t, int64_t, float*), const Threefry& key,
-                const ir::Shape& out) {
-  at::Tensor values(at::detail::empty_cpu(out.dims(), at::kFloat));
-  float* const data = values.mutable_data_ptr<float>();
-  at::parallel_for(0, values.numel(), kernels::kBitsGrain,
-                   [&](int64_t begin, int64_t end) { fill(key, begin, end, data); });
+bool IsDouble(const ir::Shape& out) {
+  return c10::toRealValueType(tensor::ScalarTypeOf(&out)) == at::kDouble;
+}
+
+// A number in the dtype in which an op computes.
+double Rounded(double number, const ir::Shape& out) {
+  return IsDouble(out) ? number : static_cast<float>(number);
+}
+
+template <typename T>
+at::Tensor FillOf(Distribution distribution, const Threefry& key, at::IntArrayRef sizes,
+                  std::initializer_list<at::Tensor> parameters) {
+  constexpr c10::ScalarType kDtype = c10::CppTypeToScalarType<T>::value;
+  std::vector<at::Tensor> dense;
+  for (const at::Tensor& each : parameters) {
+    dense.push_back(each.to(kDtype).expand(sizes).contiguous());
+  }
+  kernels::Parameters<T> data{};
+  for (size_t i = 0; i < dense.size(); ++i) data[i] = dense[i].const_data_ptr<T>();
+  at::Tensor values(at::detail::empty_cpu(sizes, kDtype));
+  T* const result = values.mutable_data_ptr<T>();
+  at::parallel_for(0, values.numel(), kernels::GrainOf(distribution),
+                   [&](int64_t begin, int64_t end) {
+                     kernels::Draw(distribution, key, begin, end, data, result);
+                   });
   return values;
+}
+
+// Numbers of one of the kernels' distributions.
+at::Tensor Fill(Distribution distribution, const Threefry& key, at::IntArrayRef sizes,
+                bool is_double, std::initializer_list<at::Tensor> parameters = {}) {
+  return is_double ? FillOf<double>(distribution, key, sizes, parameters)
+                   : FillOf<float>(distribution, key, sizes, parameters);
+}
+
+at::Tensor Fill(Distribution distribution, const Threefry& key, const ir::Shape& out,
+                std::initializer_list<at::Tensor> parameters = {}) {
+  return Fill(distribution, key, out.dims(), IsDouble(out), parameters);
 }
 
 // keep_mask of the lowerings.
@@ -75,10 +109,6 @@ at::Tensor KeepMask(const Threefry& key, double probability, at::IntArrayRef siz
     kernels::KeepMask(key, threshold, begin, end, data);
   });
   return mask;
-}
-
-double UniformDouble(uint32_t high, uint32_t low) {
-  return std::bit_cast<double>(Join(high, low) >> 12 | 0x3FF0000000000000) - 1;
 }
 
 Results NativeDropout(const Stack& arguments, const Threefry& key, const ir::Shape& /*out*/) {
@@ -101,7 +131,7 @@ Results Bernoulli(const Stack& arguments, const Threefry& key, const ir::Shape& 
   probability = ToOpmath(probability);
   TORCH_CHECK(probability.ge(0).logical_and(probability.le(1)).all().item<bool>(),
               "Expected p_in >= 0 && p_in <= 1 to be true, but got false.");
-  const at::Tensor uniform = Fill(kernels::Uniform, key, out);
+  const at::Tensor uniform = FillOf<float>(Distribution::kUniform, key, out.dims(), {});
   return {uniform.to(probability.scalar_type()).lt(probability)};
 }
 
@@ -109,63 +139,169 @@ Results BernoulliP(const Stack& arguments, const Threefry& key, const ir::Shape&
   return {KeepMask(key, arguments[1].toDouble(), out.dims())};
 }
 
+// make(key) of a tensor, or of the two parts of a complex one.
+template <typename Make>
+at::Tensor Parts(const Threefry& key, const ir::Shape& out, const Make& make) {
+  const c10::ScalarType dtype = tensor::ScalarTypeOf(&out);
+  if (!c10::isComplexType(dtype)) return make(key);
+  return make(key.Fold(0)).to(dtype).add_(make(key.Fold(1)), c10::complex<double>(0, 1));
+}
+
 Results Rand(const Stack& /*arguments*/, const Threefry& key, const ir::Shape& out) {
   const c10::ScalarType dtype = tensor::ScalarTypeOf(&out);
-  if (dtype == at::kDouble) return {Generate<double>(key, out.dims(), UniformDouble)};
   // Rounding to 16 bits must not reach 1.
   const float most = dtype == at::kHalf ? 1 - 0x1p-11F : dtype == at::kBFloat16 ? 1 - 0x1p-8F : 1;
-  at::Tensor values = Fill(kernels::Uniform, key, out);
-  return {most < 1 ? values.clamp_max_(most) : values};
+  return {Parts(key, out, [&](const Threefry& part) {
+    at::Tensor values = Fill(Distribution::kUniform, part, out);
+    return most < 1 ? values.clamp_max_(most) : values;
+  })};
 }
 
 // The product of two floats is exact in doubles, so that the sum is the same whether or not a
 // compiler fuses the two.
-at::Tensor Between(float low, float range, const at::Tensor& unit) {
-  return unit.to(at::kDouble).mul_(range).add_(low).to(at::kFloat);
+at::Tensor Between(double low, double range, const at::Tensor& unit) {
+  return unit.to(at::kDouble).mul_(range).add_(low).to(unit.scalar_type());
 }
 
 Results StandardNormal(const Stack& /*arguments*/, const Threefry& key, const ir::Shape& out) {
-  return {Fill(kernels::Normal, key, out)};
+  const bool is_complex = c10::isComplexType(tensor::ScalarTypeOf(&out));
+  return {Parts(key, out, [&](const Threefry& part) {
+    const at::Tensor values = Fill(Distribution::kNormal, part, out);
+    return is_complex ? values.mul(std::numbers::sqrt2 / 2) : values;
+  })};
+}
+
+// Numbers times the second of two arguments, and the first of them added.
+Results Scaled(const at::Tensor& values, const Stack& arguments, size_t first,
+               const ir::Shape& out) {
+  const double low = Rounded(arguments[first].toScalar().toDouble(), out);
+  const double range = Rounded(arguments[first + 1].toScalar().toDouble(), out);
+  return {low == 0 && range == 1 ? values : Between(low, range, values)};
 }
 
 // The mean is argument kAt, and the deviation the next one.
 template <int kAt>
 Results Normal(const Stack& arguments, const Threefry& key, const ir::Shape& out) {
-  const float mean = arguments[kAt].toScalar().toFloat();
-  const float deviation = arguments[kAt + 1].toScalar().toFloat();
-  const at::Tensor values = Fill(kernels::Normal, key, out);
-  return {mean == 0 && deviation == 1 ? values : Between(mean, deviation, values)};
+  return Scaled(Fill(Distribution::kNormal, key, out), arguments, kAt, out);
+}
+
+Results Cauchy(const Stack& arguments, const Threefry& key, const ir::Shape& out) {
+  return Scaled(Fill(Distribution::kCauchy, key, out), arguments, 1, out);
+}
+
+Results LogNormal(const Stack& arguments, const Threefry& key, const ir::Shape& out) {
+  const auto number = [&](int i) { return at::full({}, arguments[i].toScalar(), at::kDouble); };
+  return {Fill(Distribution::kLogNormal, key, out, {number(1), number(2)})};
 }
 
 // Of a mean and a deviation, of which one is a tensor.
 Results NormalOf(const Stack& arguments, const Threefry& key, const ir::Shape& out) {
-  const auto wide = [](const c10::IValue& x) {
+  const auto wide = [&](const c10::IValue& x) {
     return x.isTensor() ? x.toTensor().to(at::kDouble)
-                        : at::full({}, x.toScalar().toFloat(), at::kDouble);
+                        : at::full({}, Rounded(x.toScalar().toDouble(), out), at::kDouble);
   };
   const at::Tensor mean = wide(arguments[0]), deviation = wide(arguments[1]);
   TORCH_CHECK(deviation.ge(0).all().item<bool>(), "normal expects all elements of std >= 0.0");
-  return {Fill(kernels::Normal, key, out).to(at::kDouble).mul_(deviation).add_(mean)};
+  return {Fill(Distribution::kNormal, key, out).to(at::kDouble).mul_(deviation).add_(mean)};
 }
 
+// Of the rate `lambda`.
 Results Exponential(const Stack& arguments, const Threefry& key, const ir::Shape& out) {
-  return {Fill(kernels::Exponential, key, out).mul_(1 / arguments[1].toScalar().toFloat())};
+  const double rate = Rounded(arguments[1].toScalar().toDouble(), out);
+  return {Fill(Distribution::kExponential, key, out).mul_(Rounded(1 / rate, out))};
+}
+
+Results Geometric(const Stack& arguments, const Threefry& key, const ir::Shape& out) {
+  const double scale = -1 / std::log1p(-arguments[1].toDouble());
+  const at::Tensor drawn = Fill(Distribution::kExponential, key, out).mul_(Rounded(scale, out));
+  return {drawn.ceil().to(tensor::ScalarTypeOf(&out))};
+}
+
+// The least normal number of a dtype. As in torch, no gamma number is less, or NaN.
+double LeastOf(const ir::Shape& out) {
+  const c10::ScalarType dtype = tensor::ScalarTypeOf(&out);
+  return dtype == at::kDouble ? std::numeric_limits<double>::min()
+         : dtype == at::kHalf ? 0x1p-14
+                              : std::numeric_limits<float>::min();
+}
+
+Results Gamma(const Stack& arguments, const Threefry& key, const ir::Shape& out) {
+  const at::Tensor drawn = Fill(Distribution::kGamma, key, out, {arguments[0].toTensor()});
+  const at::Tensor least = at::full({}, LeastOf(out), drawn.scalar_type());
+  return {at::where(drawn.gt(least), drawn, least)};
+}
+
+Results LogGamma(const Stack& arguments, const Threefry& key, const ir::Shape& out) {
+  return {Fill(Distribution::kLogGamma, key, out, {arguments[0].toTensor()})};
+}
+
+Results Poisson(const Stack& arguments, const Threefry& key, const ir::Shape& out) {
+  const at::Tensor& rate = arguments[0].toTensor();
+  TORCH_CHECK(rate.ge(0).all().item<bool>(),
+              "invalid Poisson rate, expected rate to be non-negative");
+  return {Fill(Distribution::kPoisson, key, out, {rate})};
+}
+
+Results Binomial(const Stack& arguments, const Threefry& key, const ir::Shape& out) {
+  const at::Tensor count = arguments[0].toTensor().clamp_min(0);
+  return {Fill(Distribution::kBinomial, key, out, {count, arguments[1].toTensor().clamp(0, 1)})};
+}
+
+// The category of each part of the sum of its row's weights.
+template <typename T>
+at::Tensor CategoriesOf(const at::Tensor& sums, const at::Tensor& parts) {
+  at::Tensor result(at::detail::empty_cpu(parts.sizes(), at::kLong));
+  const int64_t categories = sums.size(-1), count = parts.size(-1);
+  const T* const part = parts.const_data_ptr<T>();
+  int64_t* const category = result.mutable_data_ptr<int64_t>();
+  for (int64_t i = 0; i < parts.numel(); ++i) {
+    const T* const row = sums.const_data_ptr<T>() + i / count * categories;
+    const T* const end = row + categories;
+    category[i] = std::upper_bound(row, end, part[i] * end[-1]) - row;
+  }
+  return result;
+}
+
+// multinomial(self, num_samples, replacement, ...)
+Results Multinomial(const Stack& arguments, const Threefry& key, const ir::Shape& out) {
+  const at::Tensor weights = ToOpmath(arguments[0].toTensor());
+  if (weights.numel() == 0) return {at::full(out.dims(), 0, at::kLong)};
+  // The compiled graph says which.
+  TORCH_CHECK(weights.min().item<double>() >= 0 && std::isfinite(weights.max().item<double>()) &&
+                  weights.amax(-1).min().item<double>() > 0,
+              "invalid multinomial distribution");
+  const bool is_double = weights.scalar_type() == at::kDouble;
+  const int64_t count = arguments[1].toInt();
+  if (count == 1 || !arguments[2].toBool()) {
+    const at::Tensor rates =
+        weights.div(Fill(Distribution::kExponential, key, weights.sizes(), is_double));
+    if (count == 1) return {rates.argmax(-1, /*keepdim=*/true)};
+    return {std::get<1>(rates.topk(count))};
+  }
+  const at::Tensor sums = weights.cumsum(-1).contiguous();
+  const at::Tensor parts = Fill(Distribution::kUniform, key, out.dims(), is_double);
+  return {is_double ? CategoriesOf<double>(sums, parts) : CategoriesOf<float>(sums, parts)};
 }
 
 Results Uniform(const Stack& arguments, const Threefry& key, const ir::Shape& out) {
   const double from = arguments[1].toDouble(), to = arguments[2].toDouble();
-  return {Between(static_cast<float>(from), static_cast<float>(to - from),
-                  Rand(arguments, key, out)[0])};
+  const at::Tensor unit = Rand(arguments, key, out)[0];
+  if (from == 0 && to == 1) return {unit};
+  return {Between(Rounded(from, out), Rounded(to - from, out), unit)};
 }
 
 // rrelu_with_noise_functional(self, noise, lower, upper, training, ...): the noise is the slopes.
 Results Rrelu(const Stack& arguments, const Threefry& key, const ir::Shape& out) {
   const at::Tensor x = ToOpmath(arguments[0].toTensor()), negative = x.le(0);
-  const float lower = arguments[2].toScalar().toFloat(), upper = arguments[3].toScalar().toFloat();
-  if (!arguments[4].toBool())
-    return {at::where(negative, x.mul((lower + upper) / 2), x), arguments[1].toTensor()};
-  const at::Tensor drawn = Between(lower, upper - lower, Fill(kernels::Uniform, key, out));
-  const at::Tensor slope = at::where(negative, drawn, at::full({}, 1, at::kFloat));
+  const double lower = Rounded(arguments[2].toScalar().toDouble(), out);
+  const double upper = Rounded(arguments[3].toScalar().toDouble(), out);
+  if (!arguments[4].toBool()) {
+    const double slope = Rounded(Rounded(lower + upper, out) / 2, out);
+    return {at::where(negative, x.mul(slope), x), arguments[1].toTensor()};
+  }
+  const at::Tensor unit = Fill(Distribution::kUniform, key, out);
+  const at::Tensor drawn = Between(lower, Rounded(upper - lower, out), unit);
+  const at::Tensor slope = at::where(negative, drawn, at::full({}, 1, drawn.scalar_type()));
   return {x.mul(slope), slope};
 }
 
@@ -222,7 +358,7 @@ Results FromLow(const Stack& arguments, const Threefry& key, const ir::Shape& ou
 }
 
 Results Random(const Stack& /*arguments*/, const Threefry& key, const ir::Shape& out) {
-  return Integers(key, out, 0, EndOf(out));
+  return {Integers(key, out, 0, EndOf(out))[0].to(tensor::ScalarTypeOf(&out))};
 }
 
 // jax.random.permutation: sorts by random keys until equal ones are unlikely to have mattered.
@@ -253,15 +389,23 @@ Draw Find(std::string_view name) {
       {"below_1", BelowHigh<1>},
       {"bernoulli", Bernoulli},
       {"bernoulli_p", BernoulliP},
+      {"binomial", Binomial},
+      {"cauchy", Cauchy},
       {"dropout", NativeDropout},
       {"exponential", Exponential},
       {"from_0", FromLow<0>},
       {"from_1", FromLow<1>},
+      {"gamma", Gamma},
+      {"geometric", Geometric},
+      {"log_gamma", LogGamma},
+      {"log_normal", LogNormal},
+      {"multinomial", Multinomial},
       {"normal", StandardNormal},
       {"normal_0", Normal<0>},
       {"normal_1", Normal<1>},
       {"normal_of", NormalOf},
       {"permutation", Permutation},
+      {"poisson", Poisson},
       {"rand", Rand},
       {"random", Random},
       {"rrelu", Rrelu},
@@ -272,14 +416,11 @@ Draw Find(std::string_view name) {
 
 // Whether the lowering gives the same numbers in this dtype.
 bool IsExact(Draw draw, c10::ScalarType dtype) {
-  const bool is_float =
-      dtype == at::kFloat || dtype == at::kDouble || dtype == at::kHalf || dtype == at::kBFloat16;
-  const bool is_of_floats = draw == Uniform || draw == Rrelu || draw == StandardNormal ||
-                            draw == Normal<0> || draw == Normal<1> || draw == NormalOf ||
-                            draw == Exponential;
-  if (is_of_floats) return is_float && dtype != at::kDouble;
-  if (draw == Rand || draw == NativeDropout) return is_float;
-  return is_float || c10::isIntegralType(dtype, /*includeBool=*/true);
+  if (dtype == at::kComplexFloat || dtype == at::kComplexDouble) {
+    return draw == Rand || draw == StandardNormal;
+  }
+  return dtype == at::kFloat || dtype == at::kDouble || dtype == at::kHalf ||
+         dtype == at::kBFloat16 || c10::isIntegralType(dtype, /*includeBool=*/true);
 }
 
 }  // namespace

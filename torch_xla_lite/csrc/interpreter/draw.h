@@ -1,10 +1,9 @@
 // Random ops computed from random bits by exact arithmetic, and by this project's kernels.
 //
-// They give bit for bit the numbers of their lowerings (lowering/random.py), without a compilation.
+// They give bit for bit the numbers of their lowerings (lowering/random.py), without a compilation:
+// what is rounded is computed by the same kernels.
 //
 //   if (const Draw* draw = FindDraw(facts.draw, shape)) results = draw(arguments, key, *shape);
-//
-// Others are in padded_draws.h.
 
 #ifndef TORCH_XLA_LITE_CSRC_INTERPRETER_DRAW_H_
 #define TORCH_XLA_LITE_CSRC_INTERPRETER_DRAW_H_

@@ -149,9 +149,7 @@ std::string DtypesOf(const ir::Signature& signature, std::span<const at::Tensor>
 }  // namespace
 
 Interpreter::Interpreter(const RunLowering& run_lowering, std::function<bool()> draws_threefry)
-    : run_lowering_(run_lowering),
-      draws_threefry_(std::move(draws_threefry)),
-      padded_draws_(run_lowering) {}
+    : run_lowering_(run_lowering), draws_threefry_(std::move(draws_threefry)) {}
 
 bool Interpreter::IsLowered(const ir::Signature& call) const {
   return !call.written && lowered_.contains(call.op);
@@ -159,7 +157,7 @@ bool Interpreter::IsLowered(const ir::Signature& call) const {
 
 bool Interpreter::RunsLowering(const ir::Signature& call) const {
   const bool has_kernel = CpuCall::Of(call).is_possible() && !IsLowered(call);
-  return !has_kernel && !call.is_zeros && !PaddedDraws::Has(call.op);
+  return !has_kernel && !call.is_zeros;
 }
 
 std::vector<at::Tensor> Interpreter::Run(const ir::Graph& graph, std::vector<at::Tensor> leaves,
@@ -246,8 +244,8 @@ std::vector<at::Tensor> Interpreter::RunCall(const ir::Node& node, std::vector<a
     const auto known = widths_.find(DtypesOf(signature, operands));
     if (known != widths_.end()) call.set_width(known->second);
   }
-  const bool is_threefry = !call.draws() || draws_threefry_();
-  if (call.is_possible() && is_threefry && !IsLowered(signature)) {
+  const bool is_possible = call.is_possible() && (!call.draws() || draws_threefry_());
+  if (is_possible && !IsLowered(signature)) {
     const Width width = call.width();
     const auto note_width = c10::make_scope_exit([&] {
       if (call.width() != width) widths_.emplace(DtypesOf(signature, operands), call.width());
@@ -262,9 +260,6 @@ std::vector<at::Tensor> Interpreter::RunCall(const ir::Node& node, std::vector<a
     } catch (const c10::Error& error) {
       if (!MayBeRefusal(error)) throw;
     }
-  }
-  if (is_threefry) {
-    if (auto drawn = padded_draws_.Run(node, operands)) return *std::move(drawn);
   }
   for (at::Tensor& operand : operands) operand = Dense(operand);
   return run_lowering_(node, operands);

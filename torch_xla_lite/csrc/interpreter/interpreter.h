@@ -5,8 +5,8 @@
 //   Interpreter interpreter(run_lowering, draws_threefry);
 //   std::vector<at::Tensor> roots = interpreter.Run(graph, leaves);
 //
-// Random ops draw the numbers that their lowerings draw (draw.h, padded_draws.h), unless jax has
-// another generator than threefry. Where the CPU's kernel refuses the dtypes of a call, it runs in
+// Random ops draw the numbers that their lowerings draw (draw.h), unless jax has another generator
+// than threefry. Where the CPU's kernel refuses the dtypes of a call, it runs in
 // wider ones (wider_dtypes.h). Calls for which there is no kernel run their lowering, which is
 // compiled for each. A call that is the last to need the memory of its first operand may have its
 // result there: a loop that writes into a tensor copies it once. A graph that comes back runs by a
@@ -26,7 +26,6 @@
 #include <unordered_set>
 #include <vector>
 
-#include "torch_xla_lite/csrc/interpreter/padded_draws.h"
 #include "torch_xla_lite/csrc/interpreter/plan.h"
 #include "torch_xla_lite/csrc/interpreter/trace.h"
 #include "torch_xla_lite/csrc/interpreter/wider_dtypes.h"
@@ -37,6 +36,11 @@ struct Graph;
 }  // namespace torch_xla_lite::ir
 
 namespace torch_xla_lite::interpreter {
+
+// Runs the lowering of a call. The operands are dense. Gives a tensor for each output, undefined
+// where the signature has none.
+using RunLowering = std::function<std::vector<at::Tensor>(const ir::Node& call,
+                                                          std::span<const at::Tensor> operands)>;
 
 class Interpreter {
  public:
@@ -67,7 +71,6 @@ class Interpreter {
                                   bool may_overwrite);
   const RunLowering run_lowering_;
   const std::function<bool()> draws_threefry_;
-  PaddedDraws padded_draws_;
   std::unordered_set<std::string> lowered_;
   // Of ops with dtypes that their kernels refuse.
   std::unordered_map<std::string, Width> widths_;

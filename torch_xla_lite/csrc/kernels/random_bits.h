@@ -26,10 +26,13 @@ void RandomBits(const Threefry& key, int64_t begin, int64_t end, uint64_t* bits)
 void KeepMask(const Threefry& key, uint32_t threshold, int64_t begin, int64_t end, bool* mask);
 
 // Of the uniform distribution in [0, 1), of that with the mean 0 and the deviation 1, and of that
-// with the rate 1.
-void Uniform(const Threefry& key, int64_t begin, int64_t end, float* values);
-void Normal(const Threefry& key, int64_t begin, int64_t end, float* values);
-void Exponential(const Threefry& key, int64_t begin, int64_t end, float* values);
+// with the rate 1. Those of floats become vector instructions.
+template <typename T>
+void Uniform(const Threefry& key, int64_t begin, int64_t end, T* values);
+template <typename T>
+void Normal(const Threefry& key, int64_t begin, int64_t end, T* values);
+template <typename T>
+void Exponential(const Threefry& key, int64_t begin, int64_t end, T* values);
 
 }  // namespace torch_xla_lite::kernels
 

@@ -1,10 +1,10 @@
-// The XLA custom calls "torch_xla_lite.random_keys", "random_bits", "keep_mask", "normal" and
-// "exponential".
+// The XLA custom calls "torch_xla_lite.random_keys", "random_bits", "keep_mask" and "draw".
 //
 //   random_keys  uint64[n] -> uint32[n - 1, 2]: the key of each seed and the offset behind it
 //   random_bits  a key -> uint32[...] or uint64[...]
 //   keep_mask    a key -> pred[...], with the attribute `threshold`, int64
-//   normal, exponential   a key -> float[...]
+//   draw         a key, float or double[...] of each parameter -> the same of numbers, with the
+//                attribute `distribution`, int64 (distributions.h)
 //
 // XLA repeats the instructions of the generator for each key and each array, compiles them each
 // time, and takes six times as long for a mask. Interpreted graphs call the same functions.
@@ -13,6 +13,7 @@
 
 #include <cstdint>
 
+#include "torch_xla_lite/csrc/kernels/distributions.h"
 #include "torch_xla_lite/csrc/kernels/parallel.h"
 #include "torch_xla_lite/csrc/kernels/random_bits.h"
 
@@ -57,14 +58,29 @@ xffi::Error MakeMask(Key key, xffi::Result<Mask> mask, int64_t threshold, xffi::
   return xffi::Error::Success();
 }
 
-template <void (*fill)(const Threefry&, int64_t, int64_t, float*)>
-xffi::Error MakeFloats(Key key, xffi::Result<xffi::Buffer<xffi::F32>> values,
-                       xffi::ThreadPool pool) {
+template <typename T>
+void MakeNumbers(Distribution distribution, Key key, xffi::RemainingArgs given, xffi::AnyBuffer out,
+                 xffi::ThreadPool pool) {
+  Parameters<T> parameters{};
+  for (size_t i = 0; i < given.size(); ++i) {
+    parameters.at(i) = static_cast<const T*>(given.get<xffi::AnyBuffer>(i)->untyped_data());
+  }
   const Threefry generator = Threefry::Of(key.typed_data());
-  const auto count = static_cast<int64_t>(values->element_count());
-  ParallelFor(pool, count, kBitsGrain, [&](int64_t begin, int64_t end) {
-    fill(generator, begin, end, values->typed_data());
-  });
+  auto* const values = static_cast<T*>(out.untyped_data());
+  ParallelFor(pool, static_cast<int64_t>(out.element_count()), GrainOf(distribution),
+              [&](int64_t begin, int64_t end) {
+                Draw(distribution, generator, begin, end, parameters, values);
+              });
+}
+
+xffi::Error MakeDraw(Key key, xffi::RemainingArgs parameters, xffi::Result<xffi::AnyBuffer> values,
+                     int64_t number, xffi::ThreadPool pool) {
+  const auto distribution = static_cast<Distribution>(number);
+  if (values->element_type() == xffi::F64) {
+    MakeNumbers<double>(distribution, key, parameters, *values, pool);
+  } else {
+    MakeNumbers<float>(distribution, key, parameters, *values, pool);
+  }
   return xffi::Error::Success();
 }
 
@@ -86,16 +102,10 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(TorchXlaLiteKeepMask, torch_xla_lite::kernels::Mak
                                   .Ret<torch_xla_lite::kernels::Mask>()
                                   .Attr<int64_t>("threshold")
                                   .Ctx<xla::ffi::ThreadPool>());
-XLA_FFI_DEFINE_HANDLER_SYMBOL(TorchXlaLiteNormal,
-                              torch_xla_lite::kernels::MakeFloats<torch_xla_lite::kernels::Normal>,
+XLA_FFI_DEFINE_HANDLER_SYMBOL(TorchXlaLiteDraw, torch_xla_lite::kernels::MakeDraw,
                               xla::ffi::Ffi::Bind()
                                   .Arg<torch_xla_lite::kernels::Key>()
-                                  .Ret<xla::ffi::Buffer<xla::ffi::F32>>()
+                                  .RemainingArgs()
+                                  .Ret<xla::ffi::AnyBuffer>()
+                                  .Attr<int64_t>("distribution")
                                   .Ctx<xla::ffi::ThreadPool>());
-XLA_FFI_DEFINE_HANDLER_SYMBOL(
-    TorchXlaLiteExponential,
-    torch_xla_lite::kernels::MakeFloats<torch_xla_lite::kernels::Exponential>,
-    xla::ffi::Ffi::Bind()
-        .Arg<torch_xla_lite::kernels::Key>()
-        .Ret<xla::ffi::Buffer<xla::ffi::F32>>()
-        .Ctx<xla::ffi::ThreadPool>());

@@ -27,6 +27,9 @@ class Threefry {
   // The key of a number in split(key).
   Threefry Fold(uint64_t number) const { return Threefry(Hash(Split(number))); }
 
+  // With `number` added to the last word: the key of a round in lowering/rejection.py.
+  Threefry Round(uint32_t number) const { return Threefry({keys_[0], keys_[1] + number}); }
+
   // So many at a time take 0.4 times as long: the compiler makes vector instructions of them.
   static constexpr int kBlock = 4;
   using Words = uint32_t __attribute__((vector_size(kBlock * sizeof(uint32_t))));

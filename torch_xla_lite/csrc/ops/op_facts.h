@@ -39,7 +39,6 @@ struct OpFacts {
   std::string_view own_kernel = {};
   std::string_view completed_by = {};
   std::string_view draw = {};
-  std::string_view padded = {};
   bool any_strides = false;
   bool channels_last = false;
   bool dense_operand = false;

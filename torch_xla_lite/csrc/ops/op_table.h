@@ -30,11 +30,11 @@ inline constexpr std::pair<std::string_view, OpFacts> kOpTable[] = {
      {.is_lowered = true, .elements = "grad_output"}},
     {"_aminmax _aminmax.dim _amp_foreach_non_finite_check_and_unscale _batch_norm_no_update _cdist_backward "
      "_cholesky_solve_helper _conj _conj_copy _conj_physical _convolution _copy_from _efficientzerotensor "
-     "_embedding_bag_backward _euclidean_dist _fft_c2c _fft_c2r _fft_r2c _foreach_abs _foreach_acos "
-     "_foreach_addcdiv.Tensor _foreach_addcmul.Tensor _foreach_asin _foreach_atan _foreach_ceil _foreach_clone "
-     "_foreach_copy _foreach_cos _foreach_cosh _foreach_erf _foreach_erfc _foreach_exp _foreach_expm1 _foreach_floor "
-     "_foreach_frac _foreach_lerp.List _foreach_lerp.Scalar _foreach_lerp.ScalarList _foreach_lgamma _foreach_log "
-     "_foreach_log10 _foreach_log1p _foreach_log2 _foreach_max _foreach_neg _foreach_pow.List _foreach_pow.Scalar "
+     "_embedding_bag_backward _fft_c2c _fft_c2r _fft_r2c _foreach_abs _foreach_acos _foreach_addcdiv.Tensor "
+     "_foreach_addcmul.Tensor _foreach_asin _foreach_atan _foreach_ceil _foreach_clone _foreach_copy _foreach_cos "
+     "_foreach_cosh _foreach_erf _foreach_erfc _foreach_exp _foreach_expm1 _foreach_floor _foreach_frac "
+     "_foreach_lerp.List _foreach_lerp.Scalar _foreach_lerp.ScalarList _foreach_lgamma _foreach_log _foreach_log10 "
+     "_foreach_log1p _foreach_log2 _foreach_max _foreach_neg _foreach_pow.List _foreach_pow.Scalar "
      "_foreach_pow.ScalarAndTensor _foreach_pow.ScalarList _foreach_reciprocal _foreach_round _foreach_rsqrt "
      "_foreach_sigmoid _foreach_sign _foreach_sin _foreach_sinh _foreach_sqrt _foreach_tan _foreach_tanh "
      "_foreach_trunc _foreach_zero _functional_assert_async.msg _fused_dropout _fw_primal _fw_primal_copy "
@@ -52,7 +52,7 @@ inline constexpr std::pair<std::string_view, OpFacts> kOpTable[] = {
      "log10 log1p log2 lu_unpack masked_scatter_backward mm.dtype mul.Scalar ne.Scalar ne.Tensor neg "
      "nll_loss2d_backward nll_loss_backward nonzero_static permute permute_copy prod prod.dim_int reciprocal "
      "reflection_pad1d_backward reflection_pad2d_backward reflection_pad3d_backward repeat_interleave.Tensor "
-     "replication_pad1d_backward replication_pad2d_backward replication_pad3d_backward roll rsqrt scalar_tensor "
+     "replication_pad1d_backward replication_pad2d_backward replication_pad3d_backward rsqrt scalar_tensor "
      "select_copy.int sgn sigmoid sin sinc sinh slice_copy.Tensor slice_inverse soft_margin_loss_backward "
      "softplus_backward special_airy_ai special_bessel_j0 special_bessel_j1 special_bessel_y0 special_bessel_y1 "
      "special_chebyshev_polynomial_t special_chebyshev_polynomial_t.n_scalar special_chebyshev_polynomial_t.x_scalar "
@@ -84,8 +84,8 @@ inline constexpr std::pair<std::string_view, OpFacts> kOpTable[] = {
     {"_assert_async _assert_async.msg _grouped_mm _has_same_storage_numel _linalg_check_errors "
      "_new_zeros_with_same_feature_meta _new_zeros_with_same_feature_meta.out _pin_memory _pin_memory.out "
      "_sample_dirichlet _sample_dirichlet.out allclose arange.start_out as_strided_copy.out as_strided_scatter.out "
-     "bincount bincount.out equal eye.m_out eye.out is_pinned linspace.out logspace.out multinomial multinomial.out "
-     "randint_like.Tensor randint_like.Tensor_generator randperm.generator_out range.out range.out_ rot90",
+     "bincount bincount.out equal eye.m_out eye.out is_pinned linspace.out logspace.out randint_like.Tensor "
+     "randint_like.Tensor_generator randperm.generator_out range.out range.out_ rot90",
      {.kernel = "other"}},
     {"_batch_norm_impl_index cudnn_batch_norm miopen_batch_norm", {.writes_statistics = true}},
     {"_cdist_forward", {.is_lowered = true, .one_dtype = "x1 x2"}},
@@ -95,6 +95,7 @@ inline constexpr std::pair<std::string_view, OpFacts> kOpTable[] = {
      {.is_lowered = true, .one_dtype = "weight per_sample_weights", .completed_by = "embedding_bag"}},
     {"_embedding_bag_dense_backward", {.is_lowered = true, .kernel_needs = "rows"}},
     {"_embedding_bag_per_sample_weights_backward", {.is_lowered = true, .kernel_needs = "rows_of_weight"}},
+    {"_euclidean_dist", {.is_lowered = true, .shape = "distances"}},
     {"_foreach_add.List _foreach_add.Scalar _foreach_add.ScalarList _foreach_add.Tensor _foreach_sub.List "
      "_foreach_sub.Scalar _foreach_sub.ScalarList add.Scalar add.Tensor sub.Scalar sub.Tensor",
      {.is_lowered = true, .rounds = "numbers"}},
@@ -128,7 +129,7 @@ inline constexpr std::pair<std::string_view, OpFacts> kOpTable[] = {
     {"_prelu_kernel hardswish", {.is_lowered = true, .refuses = "biuc", .shape = "elementwise"}},
     {"_prelu_kernel_backward", {.shape = "prelu_backward"}},
     {"_reshape_from_tensor _saturate_weight_to_fp16 _sobol_engine_draw _sobol_engine_ff_ "
-     "_sobol_engine_initialize_state_ _sobol_engine_scramble_ _stack.out choose_qparams_optimized",
+     "_sobol_engine_initialize_state_ _sobol_engine_scramble_ _stack.out choose_qparams_optimized nonzero",
      {.kernel = "cpu"}},
     {"_safe_softmax", {.is_lowered = true, .refuses = "biuc", .shape = "softmax"}},
     {"_scaled_dot_product_flash_attention_for_cpu",
@@ -142,7 +143,7 @@ inline constexpr std::pair<std::string_view, OpFacts> kOpTable[] = {
      "kaiser_window.periodic lerp.Scalar lerp.Tensor linalg_householder_product linalg_lu logaddexp silu "
      "triangular_solve",
      {.is_lowered = true, .refuses = "biu"}},
-    {"_standard_gamma poisson", {.is_lowered = true, .refuses = "biuc", .padded = "operands"}},
+    {"_standard_gamma", {.is_lowered = true, .refuses = "biuc", .shape = "elementwise", .draw = "gamma"}},
     {"_thnn_fused_gru_cell", {.is_lowered = true, .own_kernel = "gru_cell"}},
     {"_thnn_fused_gru_cell_backward", {.is_lowered = true, .own_kernel = "gru_cell_backward"}},
     {"_thnn_fused_lstm_cell", {.is_lowered = true, .own_kernel = "lstm_cell"}},
@@ -192,7 +193,7 @@ inline constexpr std::pair<std::string_view, OpFacts> kOpTable[] = {
     {"binary_cross_entropy_backward", {.shape = "loss_backward"}},
     {"binary_cross_entropy_with_logits", {.is_lowered = true, .refuses = "biuc", .shape = "loss"}},
     {"binomial",
-     {.is_lowered = true, .refuses = "biuc", .one_dtype = "count prob", .shape = "elementwise", .padded = "operands"}},
+     {.is_lowered = true, .refuses = "biuc", .one_dtype = "count prob", .shape = "elementwise", .draw = "binomial"}},
     {"bitwise_and.Scalar bitwise_and.Scalar_Tensor bitwise_and.Tensor bitwise_not bitwise_or.Scalar "
      "bitwise_or.Scalar_Tensor bitwise_or.Tensor bitwise_xor.Scalar bitwise_xor.Scalar_Tensor bitwise_xor.Tensor",
      {.is_lowered = true, .refuses = "fhc"}},
@@ -200,7 +201,7 @@ inline constexpr std::pair<std::string_view, OpFacts> kOpTable[] = {
     {"bucketize.Scalar bucketize.Tensor", {.is_lowered = true, .refuses = "bc", .refused_if = "boundary_matrix"}},
     {"cat", {.is_lowered = true, .shares = "tensors=nothing", .any_strides = true}},
     {"cauchy",
-     {.is_lowered = true, .runtime_floats = "median sigma", .negative = "sigma", .padded = "aten::cauchy"}},
+     {.is_lowered = true, .runtime_floats = "median sigma", .negative = "sigma", .numbers = "sigma>0", .shape = "elementwise", .draw = "cauchy"}},
     {"celu", {.is_lowered = true, .refuses = "biuc", .divides = "all", .shares = ""}},
     {"clone", {.is_lowered = true, .shares = "", .any_strides = true}},
     {"col2im", {.is_lowered = true, .refuses = "iu"}},
@@ -224,7 +225,7 @@ inline constexpr std::pair<std::string_view, OpFacts> kOpTable[] = {
     {"empty_permuted", {.is_lowered = true, .zeros = true, .by_value = false}},
     {"empty_strided", {.is_lowered = true, .zeros = true, .strides = "stride"}},
     {"exponential",
-     {.is_lowered = true, .runtime_floats = "lambd", .negative = "lambd", .draw = "exponential", .padded = "aten::exponential"}},
+     {.is_lowered = true, .runtime_floats = "lambd", .negative = "lambd", .numbers = "lambd>0", .shape = "elementwise", .draw = "exponential"}},
     {"flip", {.is_lowered = true, .shape = "flip"}},
     {"floor_divide",
      {.is_lowered = true, .divides = "integers", .shares = "self=same other=same", .shape = "floor_divide", .rounds = "operands"}},
@@ -238,7 +239,7 @@ inline constexpr std::pair<std::string_view, OpFacts> kOpTable[] = {
      {.is_lowered = true, .refused_if = "complex"}},
     {"gelu", {.is_lowered = true, .refuses = "biuc", .refused_if = "unknown_approximation"}},
     {"gelu_backward", {.is_lowered = true, .refused_if = "unknown_approximation"}},
-    {"geometric", {.is_lowered = true, .padded = "aten::geometric"}},
+    {"geometric", {.is_lowered = true, .numbers = "p>0 p<1", .shape = "elementwise", .draw = "geometric"}},
     {"glu hardshrink igamma igammac", {.refuses = "biuc"}},
     {"glu_backward", {.shape = "glu_backward"}},
     {"grid_sampler_2d", {.is_lowered = true, .refuses = "biuc", .one_dtype = "input grid", .shape = "grid"}},
@@ -278,8 +279,8 @@ inline constexpr std::pair<std::string_view, OpFacts> kOpTable[] = {
      "logspace.Tensor_Scalar logspace.Tensor_Tensor",
      {.is_lowered = true, .constants = true, .refuses = "b"}},
     {"log_normal",
-     {.is_lowered = true, .runtime_floats = "mean std", .negative = "std", .padded = "aten::log_normal"}},
-    {"log_sigmoid_backward", {.is_lowered = true, .shape = "like_all"}},
+     {.is_lowered = true, .runtime_floats = "mean std", .negative = "std", .numbers = "std>0", .shape = "elementwise", .draw = "log_normal"}},
+    {"log_sigmoid_backward roll", {.is_lowered = true, .shape = "like_all"}},
     {"log_sigmoid_forward", {.is_lowered = true, .refuses = "biuc", .shape = "like_both"}},
     {"logcumsumexp", {.is_lowered = true, .refuses = "biu", .shares = "self=same"}},
     {"logit", {.is_lowered = true, .constants = true, .refuses = "c"}},
@@ -298,6 +299,8 @@ inline constexpr std::pair<std::string_view, OpFacts> kOpTable[] = {
     {"mse_loss", {.is_lowered = true, .refuses = "biuc", .shares = "self=same target=same"}},
     {"multi_margin_loss",
      {.is_lowered = true, .constants = true, .refuses = "biuc", .dtypes = "target=l", .kernel_needs = "any_rows"}},
+    {"multinomial",
+     {.is_lowered = true, .refused_if = "misfit_sample", .shape = "multinomial", .draw = "multinomial"}},
     {"mv", {.is_lowered = true, .refuses = "b", .one_dtype = "self vec", .shape = "mv"}},
     {"mvlgamma", {.is_lowered = true, .refuses = "bc", .numbers = "p>=1", .shares = ""}},
     {"native_batch_norm",
@@ -318,19 +321,21 @@ inline constexpr std::pair<std::string_view, OpFacts> kOpTable[] = {
      {.is_lowered = true, .refuses = "biuc", .dtypes = "target=lu", .one_dtype = "self weight"}},
     {"nll_loss_forward", {.is_lowered = true, .refuses = "biuc", .one_dtype = "self weight"}},
     {"normal.Tensor_Tensor normal.Tensor_float normal.float_Tensor",
-     {.is_lowered = true, .refuses = "biuc", .shares = "mean=same std=same", .draw = "normal_of", .padded = "operands"}},
+     {.is_lowered = true, .refuses = "biuc", .shares = "mean=same std=same", .shape = "elementwise", .draw = "normal_of"}},
     {"normal.float_float",
-     {.is_lowered = true, .runtime_floats = "mean std", .negative = "std", .shares = "mean=same std=same", .draw = "normal_0", .padded = "aten::normal_functional"}},
+     {.is_lowered = true, .runtime_floats = "mean std", .negative = "std", .shares = "mean=same std=same", .draw = "normal_0"}},
     {"normal_functional",
-     {.is_lowered = true, .runtime_floats = "mean std", .negative = "std", .draw = "normal_1", .padded = "aten::normal_functional"}},
-    {"one_hot silu_backward", {.is_lowered = true, .kernel = "recorder"}},
+     {.is_lowered = true, .runtime_floats = "mean std", .negative = "std", .numbers = "std>=0", .shape = "elementwise", .draw = "normal_1"}},
+    {"one_hot", {.is_lowered = true, .kernel = "recorder", .shape = "one_hot"}},
     {"ones", {.is_lowered = true, .shape = "factory"}},
+    {"poisson", {.is_lowered = true, .refuses = "biuc", .shape = "elementwise", .draw = "poisson"}},
     {"polar", {.is_lowered = true, .one_dtype = "abs angle"}},
     {"put",
      {.is_lowered = true, .one_dtype = "self source", .refused_if = "misfit_places", .shares = "source=nothing", .rewrites = true}},
     {"rand", {.is_lowered = true, .refuses_results = "biu", .shape = "random", .draw = "rand"}},
-    {"rand.generator rand_like rand_like.generator",
-     {.is_lowered = true, .refuses_results = "biu", .draw = "rand"}},
+    {"rand.generator", {.is_lowered = true, .refuses_results = "biu", .draw = "rand"}},
+    {"rand_like rand_like.generator",
+     {.is_lowered = true, .refuses_results = "biu", .shape = "like", .draw = "rand"}},
     {"randint",
      {.is_lowered = true, .refuses_results = "c", .refused_if = "empty_range", .shape = "factory", .draw = "below_0"}},
     {"randint.generator",
@@ -343,9 +348,10 @@ inline constexpr std::pair<std::string_view, OpFacts> kOpTable[] = {
      {.is_lowered = true, .refuses_results = "c", .refused_if = "empty_range", .draw = "below_1"}},
     {"randint_like.low_dtype randint_like.low_generator_dtype",
      {.is_lowered = true, .refuses_results = "c", .refused_if = "empty_range", .draw = "from_1"}},
-    {"randn", {.is_lowered = true, .shape = "random", .draw = "normal", .padded = "aten::normal_functional"}},
-    {"randn.generator randn_like randn_like.generator",
-     {.is_lowered = true, .draw = "normal", .padded = "aten::normal_functional"}},
+    {"randn", {.is_lowered = true, .shape = "random", .draw = "normal"}},
+    {"randn.generator", {.is_lowered = true, .draw = "normal"}},
+    {"randn_like randn_like.generator",
+     {.is_lowered = true, .refuses_results = "biu", .shape = "like", .draw = "normal"}},
     {"random", {.is_lowered = true, .refuses = "c", .draw = "random"}},
     {"random.from", {.is_lowered = true, .refuses = "c", .refused_if = "empty_range", .draw = "from_1"}},
     {"random.to", {.is_lowered = true, .refuses = "c", .refused_if = "empty_range", .draw = "below_1"}},
@@ -355,7 +361,7 @@ inline constexpr std::pair<std::string_view, OpFacts> kOpTable[] = {
     {"renorm", {.is_lowered = true, .constants = true, .refuses = "biu", .shares = "self=same"}},
     {"repeat", {.is_lowered = true, .shape = "repeat"}},
     {"rrelu_with_noise_functional",
-     {.is_lowered = true, .refuses = "biuc", .refused_if = "misfit_noise", .draw = "rrelu", .padded = "operands"}},
+     {.is_lowered = true, .refuses = "biuc", .refused_if = "misfit_noise", .draw = "rrelu"}},
     {"rsub.Scalar rsub.Tensor", {.is_lowered = true, .shape = "elementwise", .rounds = "numbers"}},
     {"scatter.reduce scatter.value_reduce scatter_add scatter_reduce.two",
      {.is_lowered = true, .shares = "self=same src=nothing", .any_strides = true}},
@@ -365,6 +371,7 @@ inline constexpr std::pair<std::string_view, OpFacts> kOpTable[] = {
     {"select.int slice.Tensor", {.is_lowered = true, .indexes = true}},
     {"select_backward", {.is_lowered = true, .indexes = true, .shape = "select_backward"}},
     {"select_scatter", {.is_lowered = true, .indexes = true, .refused_if = "misfit_row"}},
+    {"silu_backward", {.is_lowered = true, .kernel = "recorder"}},
     {"slice_backward", {.is_lowered = true, .indexes = true, .shape = "slice_backward"}},
     {"slice_scatter", {.is_lowered = true, .indexes = true, .refused_if = "foreign_slice"}},
     {"soft_margin_loss", {.is_lowered = true, .refuses = "biuc", .shape = "soft_margin_loss"}},
@@ -383,12 +390,11 @@ inline constexpr std::pair<std::string_view, OpFacts> kOpTable[] = {
     {"threshold", {.is_lowered = true, .refuses = "bc", .shares = ""}},
     {"topk", {.is_lowered = true, .refuses = "bc", .shares = "self=same"}},
     {"unflatten.int", {.dense_operand = true}},
-    {"uniform",
-     {.is_lowered = true, .refuses = "biu", .refused_if = "bad_interval", .draw = "uniform", .padded = "aten::uniform"}},
+    {"uniform", {.is_lowered = true, .refuses = "biu", .refused_if = "bad_interval", .draw = "uniform"}},
     {"where.self", {.is_lowered = true, .casts_numbers = true, .shape = "where"}},
     {"zeros", {.is_lowered = true, .shape = "factory", .zeros = true}},
     {"torch_xla_lite::grouped_mm", {.is_lowered = true, .own_kernel = "grouped_mm"}},
-    {"torch_xla_lite::log_gamma", {.is_lowered = true, .padded = "operands"}},
+    {"torch_xla_lite::log_gamma", {.is_lowered = true, .shape = "elementwise", .draw = "log_gamma"}},
     {"torch_xla_lite::recurrence", {.is_lowered = true, .own_kernel = "recurrence"}},
     {"torch_xla_lite::recurrence_backward", {.is_lowered = true, .own_kernel = "recurrence_backward"}},
 };

@@ -61,9 +61,6 @@ class Facts:
       own_kernel: of csrc/interpreter/cpu_call.cc, where torch has no kernel.
       completed_by: of csrc/interpreter/completion.cc, which completes the results of the kernel.
       draw: of csrc/interpreter/draw.cc, which draws the numbers of the lowering.
-      padded: the lowering runs for a power of two of numbers, and the first ones are taken. The op
-        with the arguments (self, floats, generator) that draws the same numbers; or "operands",
-        whose elements are parameters of the numbers.
 
     How the interpreter calls torch's CPU kernel:
       any_strides: the kernel reads any strides as fast as contiguous ones. It knows so of pointwise
@@ -105,7 +102,6 @@ class Facts:
     own_kernel: str = ""
     completed_by: str = ""
     draw: str = ""
-    padded: str = ""
     any_strides: bool = False
     channels_last: bool = False
     dense_operand: bool = False

@@ -21,6 +21,7 @@ are the items of x, where programs that XLA fuses read them from memory of their
 from __future__ import annotations
 
 import ctypes
+import enum
 import functools
 import pathlib
 from collections.abc import Hashable, Sequence
@@ -39,9 +40,8 @@ _SPLIT = "torch_xla_lite.split"
 _RANDOM_KEYS = "torch_xla_lite.random_keys"
 _RANDOM_BITS = "torch_xla_lite.random_bits"
 _KEEP_MASK = "torch_xla_lite.keep_mask"
-NORMAL = "torch_xla_lite.normal"
-EXPONENTIAL = "torch_xla_lite.exponential"
-_RANDOM = (_RANDOM_KEYS, _RANDOM_BITS, _KEEP_MASK, NORMAL, EXPONENTIAL)
+_DRAW = "torch_xla_lite.draw"
+_RANDOM = (_RANDOM_KEYS, _RANDOM_BITS, _KEEP_MASK, _DRAW)
 TARGETS = frozenset({_ATEN, _INFALLIBLE_ATEN, _STORE, _SPLIT, *_RANDOM})
 
 # Calls that fail only for lack of memory, as any program of XLA may: nobody waits for them, and
@@ -86,8 +86,7 @@ def register(library: pathlib.Path = _LIBRARY) -> None:
         (_RANDOM_KEYS, handler.TorchXlaLiteRandomKeys),
         (_RANDOM_BITS, handler.TorchXlaLiteRandomBits),
         (_KEEP_MASK, handler.TorchXlaLiteKeepMask),
-        (NORMAL, handler.TorchXlaLiteNormal),
-        (EXPONENTIAL, handler.TorchXlaLiteExponential),
+        (_DRAW, handler.TorchXlaLiteDraw),
     ):
         jax.ffi.register_ffi_target(custom_call, jax.ffi.pycapsule(symbol), platform="cpu")
 
@@ -124,13 +123,32 @@ def keep_mask(key: jax.Array, threshold: int, shape: tuple[int, ...]) -> jax.Arr
     return call(jax.random.key_data(key), threshold=np.int64(threshold))
 
 
-def random_floats(distribution: str, key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-    """`float32[shape]` of a standard distribution, NORMAL or EXPONENTIAL; for use as `keep_mask`
-    is."""
-    target.refuse_if_portable(distribution)
+class Distribution(enum.IntEnum):
+    """Those of csrc/kernels/distributions.h, with their parameters."""
+
+    NORMAL = 1
+    EXPONENTIAL = 2
+    CAUCHY = 3
+    LOG_NORMAL = 4  # mean and deviation
+    GAMMA = 5  # shape
+    LOG_GAMMA = 6  # shape
+    POISSON = 7  # rate
+    BINOMIAL = 8  # count and probability
+
+
+def draw(
+    distribution: Distribution,
+    key: jax.Array,
+    out: jax.ShapeDtypeStruct | jax.Array,
+    *parameters: jax.Array,
+) -> jax.Array:
+    """Numbers of a distribution, of the shape and dtype of `out`, float32 or float64, as its
+    parameters; for use as `keep_mask` is."""
+    target.refuse_if_portable(_DRAW)
     register()
-    call = jax.ffi.ffi_call(distribution, jax.ShapeDtypeStruct(shape, np.float32))
-    return call(jax.random.key_data(key))
+    struct = jax.ShapeDtypeStruct(out.shape, out.dtype)
+    call = jax.ffi.ffi_call(_DRAW, struct, vmap_method="sequential")
+    return call(jax.random.key_data(key), *parameters, distribution=np.int64(distribution))
 
 
 def random_keys(numbers: jax.Array) -> jax.Array:

@@ -135,13 +135,13 @@ MODULES: dict[str, str] = {
     """,
     "random": """
         _fused_dropout _standard_gamma bernoulli bernoulli.Tensor bernoulli.p binomial cauchy
-        exponential geometric log_normal native_dropout native_dropout_backward normal.Tensor_Tensor
-        normal.Tensor_float normal.float_Tensor normal.float_float normal_functional poisson rand
-        rand.generator rand_like rand_like.generator randint randint.generator randint.low
-        randint.low_generator randint_like randint_like.generator randint_like.low_dtype
-        randint_like.low_generator_dtype randn randn.generator randn_like randn_like.generator
-        random random.from random.to randperm randperm.generator rrelu_with_noise_functional uniform
-        torch_xla_lite::log_gamma
+        exponential geometric log_normal multinomial native_dropout native_dropout_backward
+        normal.Tensor_Tensor normal.Tensor_float normal.float_Tensor normal.float_float
+        normal_functional poisson rand rand.generator rand_like rand_like.generator randint
+        randint.generator randint.low randint.low_generator randint_like randint_like.generator
+        randint_like.low_dtype randint_like.low_generator_dtype randn randn.generator randn_like
+        randn_like.generator random random.from random.to randperm randperm.generator
+        rrelu_with_noise_functional uniform torch_xla_lite::log_gamma
     """,
     "recurrent": """
         _thnn_fused_gru_cell _thnn_fused_gru_cell_backward _thnn_fused_lstm_cell

@@ -3,17 +3,18 @@
 from torch_xla_lite.lowering.base.facts import Facts
 
 # Compositions that compute in the memory of their arguments, which is not there. That of _stack.out
-# and its meta function concatenate.
+# and its meta function concatenate. How much nonzero gives depends on values.
 _ON_CPU = """
     _reshape_from_tensor _saturate_weight_to_fp16 _sobol_engine_draw _sobol_engine_ff_
     _sobol_engine_initialize_state_ _sobol_engine_scramble_ _stack.out choose_qparams_optimized
+    nonzero
 """
 # Composed in composites.py and random_ops.py; and those that torch's kernels do: some call resize_,
 # some know where their tensor is in its storage, the last use host memory.
 _OTHERS = """
     _assert_async _assert_async.msg _grouped_mm _linalg_check_errors _sample_dirichlet
     _sample_dirichlet.out allclose arange.start_out bincount bincount.out equal eye.m_out eye.out
-    linspace.out logspace.out multinomial multinomial.out randperm.generator_out range.out rot90
+    linspace.out logspace.out randperm.generator_out range.out rot90
     range.out_ as_strided_copy.out as_strided_scatter.out
     randint_like.Tensor randint_like.Tensor_generator _pin_memory _pin_memory.out is_pinned
     _has_same_storage_numel _new_zeros_with_same_feature_meta
