@@ -188,6 +188,8 @@ def bincount(self: Tensor, weights: Tensor | None = None, minlength: int = 0) ->
     length = minlength
     if minlength == 0 or not _XLAC.is_pending(self):
         values = self.cpu()
+        if weights is None:
+            return torch.bincount(values, None, minlength).to(self.device)
         if values.min() < 0:
             raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
         length = max(minlength, int(values.max()) + 1)
