@@ -29,7 +29,6 @@ def scores(steps: int, batch: int) -> torch.Tensor:
 # One of each kind, of a size.
 OPS: dict[str, Callable[[int], Any]] = {
     "numbers with parameters": lambda n: torch._standard_gamma(ones(2, n)),
-    "numbers between other bounds": lambda n: ones(n).detach().uniform_(-1 / n, n),
     "numbers of another deviation": lambda n: ones(n).detach().normal_(n, 1 / n),
     "a draw made of ops": lambda n: torch.multinomial(ones(2, n), 3, replacement=n % 2 == 0),
     "statistics that are not kept": lambda n: F.instance_norm(ones(2, 3, n)),

@@ -33,7 +33,7 @@ def _between(x1: jax.Array, x2: jax.Array, p: float) -> jax.Array:
     return _difference_norm(difference, p)
 
 
-@lower("aten::_cdist_forward", one_dtype="x1 x2")
+@lower("aten::_cdist_forward", one_dtype="x1 x2", shape="distances")
 def cdist_forward(
     x1: jax.Array, x2: jax.Array, p: float, compute_mode: int | None = None
 ) -> jax.Array:

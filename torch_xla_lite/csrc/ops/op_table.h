@@ -88,7 +88,7 @@ inline constexpr std::pair<std::string_view, OpFacts> kOpTable[] = {
      "randint_like.Tensor_generator randperm.generator_out range.out range.out_ rot90",
      {.kernel = "other"}},
     {"_batch_norm_impl_index cudnn_batch_norm miopen_batch_norm", {.writes_statistics = true}},
-    {"_cdist_forward", {.is_lowered = true, .one_dtype = "x1 x2"}},
+    {"_cdist_forward", {.is_lowered = true, .one_dtype = "x1 x2", .shape = "distances"}},
     {"_ctc_loss.Tensor", {.is_lowered = true, .completed_by = "ctc_loss", .kernel_needs = "labels"}},
     {"_ctc_loss_backward.Tensor", {.is_lowered = true, .kernel_needs = "labels_of_backward"}},
     {"_embedding_bag _embedding_bag_forward_only",
