@@ -116,7 +116,8 @@ OPS = """
     cumsum cumprod cat tril triu zeros_like ones_like empty_like full_like zeros ones randn randint
     ldexp nn_functional_soft_margin_loss nn_functional_logsigmoid stack index_select repeat flip
     sort var std var_mean std_mean mv dot floor_divide logical_and logical_not isnan isinf new_zeros
-    new_full max_reduction_no_dim"""
+    new_full max_reduction_no_dim roll cdist multinomial randn_like rand_like cauchy exponential
+    geometric log_normal normal_in_place"""
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -60,7 +60,7 @@ def flip(self: jax.Array, dims: list[int]) -> jax.Array:
     return lax.rev(self, canonical_dims(dims, self.ndim)) if dims and self.ndim else self
 
 
-@lower("aten::roll", shape="like_all")
+@lower("aten::roll", shape="roll")
 def roll(self: jax.Array, shifts: list[int], dims: list[int] | None = None) -> jax.Array:
     if not dims:
         flat = lax.reshape(self, (self.size,))

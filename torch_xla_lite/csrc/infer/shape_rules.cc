@@ -660,6 +660,16 @@ Results OneHot(Arguments arguments) {
   return {{Meta(sizes, at::kLong)}};
 }
 
+// (self, shifts, dims)
+Results Roll(Arguments arguments) {
+  const Tensor& self = arguments[0].toTensor();
+  const auto dims = arguments[2].toDimVector();
+  const auto is_dim = [&](int64_t dim) { return IsDim(dim, self); };
+  const size_t shifts = std::max<size_t>(1, dims.size());
+  if (!std::ranges::all_of(dims, is_dim) || arguments[1].toDimVector().size() != shifts) return {};
+  return {{Like(self)}};
+}
+
 // (x1, x2), rows of vectors
 Results Distances(Arguments arguments) {
   const Tensor &x1 = arguments[0].toTensor(), &x2 = arguments[1].toTensor();
@@ -729,6 +739,7 @@ Rule FindRule(std::string_view name) {
       {"random", Random},
       {"range", Range},
       {"repeat", Repeat},
+      {"roll", Roll},
       {"select_backward", ViewBackward<kSelect>},
       {"slice_backward", ViewBackward<kSlice>},
       {"soft_margin_loss", SoftMarginLoss},
