@@ -75,7 +75,7 @@ def test_dir_shows_what_programs_may_use():
 
 _INTERPRETED = """
 import contextlib, signal, sys, threading
-import torch, torch_xla_lite
+import numpy, torch, torch_xla_lite
 model = torch.nn.Sequential(torch.nn.Dropout(0.1), torch.nn.Linear(64, 3)).to("jax")
 optimizer = torch.optim.Adam(model.parameters())
 for _ in range(4):
@@ -89,12 +89,19 @@ def upload():
     while importing: torch.ones(3).to("jax")
 importing = [True]
 for _ in range(3): threading.Thread(target=upload).start()
+drawn = []
 class Interrupt:
-    def find_spec(name, *_): name == "jax._src.core" and signal.raise_signal(signal.SIGINT)
+    def find_spec(name, *_):
+        if name != "jax._src.core": return
+        signal.raise_signal(signal.SIGINT)
+        drawn.append(numpy.random.random())
 sys.meta_path.insert(0, Interrupt)
+numpy.random.seed(0)
 torch_xla_lite._XLAC.set_compile_when("first")
 with contextlib.suppress(KeyboardInterrupt): torch.ones(2, device="jax").tolist()
 print(torch.rand(2, device="jax").tolist(), "jax" in sys.modules, sep="; "); importing.clear()
+drawn.append(numpy.random.random())
+assert drawn == list(numpy.random.RandomState(0).random(len(drawn)))
 """
 
 
