@@ -34,7 +34,7 @@ _PARTS = {
     "their tests": _Part(13_423, tuple(f"test/{name}" for name in _TESTS)),
     "pages": _Part(3_525, ("docs", "README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
     # The goal is 28,500, with the lists of dependencies.
-    "tests of the runtime": _Part(32_881, ("test",), tuple(f"test/{name}" for name in _TESTS)),
+    "tests of the runtime": _Part(32_879, ("test",), tuple(f"test/{name}" for name in _TESTS)),
 }
 
 
