@@ -189,7 +189,7 @@ CC_DEPS = {
             "//torch_xla_lite/csrc/ir:key", "//torch_xla_lite/csrc/ir:placement", "//torch_xla_lite/csrc/ir:shape",
             "@pybind11"]),
         "dropped": (["dropped.cc", "dropped.h"], ["@python//:headers"]),
-        "executable": (["executable.cc", "executable.h"], [":dropped", ":untraced",
+        "executable": (["executable.cc", "executable.h"], [":description", ":dropped", ":untraced",
             "//torch_xla_lite/csrc/ir:placement", "//torch_xla_lite/csrc/ir:ref",
             "//torch_xla_lite/csrc/runtime:executor", "@pybind11"]),
         "executor": (["executor.cc", "executor.h"], [":arrays", ":buffer", ":deferred_interrupts", ":description",

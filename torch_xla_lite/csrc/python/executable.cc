@@ -49,6 +49,14 @@ py::sequence PyExecutable::Call(const std::vector<PyObject*>& arguments) const {
   return returned;
 }
 
+ir::Ref<runtime::Executable> Compiled(const py::function& compile, const Description& graph,
+                                      const py::object& structure) {
+  return NamingSteps([&] {
+    return ir::Ref<runtime::Executable>::Take(
+        new PyExecutable(compile(graph.first, graph.second, structure)));
+  });
+}
+
 PyCompilation::~PyCompilation() {
   const Untraced python;
   future_.attr("cancel")();

@@ -15,6 +15,7 @@
 
 #include "torch_xla_lite/csrc/ir/placement.h"
 #include "torch_xla_lite/csrc/ir/ref.h"
+#include "torch_xla_lite/csrc/python/description.h"
 #include "torch_xla_lite/csrc/python/dropped.h"
 #include "torch_xla_lite/csrc/runtime/executor.h"
 
@@ -72,6 +73,10 @@ class PyExecutable final : public runtime::Executable {
   const size_t number_;
   const bool is_loaded_;
 };
+
+// compile: that of compiler.Compiler, which has the meaning of the other arguments.
+ir::Ref<runtime::Executable> Compiled(const pybind11::function& compile, const Description& graph,
+                                      const pybind11::object& structure);
 
 class PyCompilation final : public runtime::Compilation {
  public:

@@ -18,6 +18,7 @@
 #include "torch_xla_lite/csrc/ir/shape.h"
 #include "torch_xla_lite/csrc/python/buffer.h"
 #include "torch_xla_lite/csrc/python/deferred_interrupts.h"
+#include "torch_xla_lite/csrc/python/description.h"
 #include "torch_xla_lite/csrc/python/dropped.h"
 #include "torch_xla_lite/csrc/python/executable.h"
 #include "torch_xla_lite/csrc/python/untraced.h"
@@ -54,9 +55,7 @@ PyExecutor::PyExecutor(const py::object& compiler)
       start_compile_(compiler.attr("start_compile")),
       report_(compiler.attr("report")),
       arrays_(compiler),
-      interpreter_(compiler, &arrays_, [this](const Description& call) {
-        return Compiled(call, /*structure=*/py::none());
-      }) {
+      interpreter_(compiler, &arrays_) {
   UseInThisProcess();
 }
 
@@ -118,7 +117,7 @@ ir::Ref<runtime::Executable> PyExecutor::Load(const ir::Graph& graph) {
 ir::Ref<runtime::Executable> PyExecutor::Compile(const ir::Graph& graph) {
   device::ReleaseKeptBlocks();  // XLA needs the memory more.
   const Untraced python;
-  return Compiled(DescribeGraph(graph), py::int_(graph.structure()));
+  return Compiled(compile_, DescribeGraph(graph), py::int_(graph.structure()));
 }
 
 ir::Ref<runtime::Compilation> PyExecutor::StartCompile(const ir::Graph& graph) {
@@ -126,14 +125,6 @@ ir::Ref<runtime::Compilation> PyExecutor::StartCompile(const ir::Graph& graph) {
   const auto [steps, roots] = DescribeGraph(graph);
   return ir::Ref<runtime::Compilation>::Take(
       new PyCompilation(start_compile_(steps, roots, graph.structure())));
-}
-
-ir::Ref<runtime::Executable> PyExecutor::Compiled(const Description& graph,
-                                                  const py::object& structure) const {
-  return NamingSteps([&] {
-    return ir::Ref<runtime::Executable>::Take(
-        new PyExecutable(compile_(graph.first, graph.second, structure)));
-  });
 }
 
 std::vector<ir::Ref<ir::Buffer>> PyExecutor::Execute(runtime::Executable& executable,

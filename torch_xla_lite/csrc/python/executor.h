@@ -24,7 +24,6 @@
 #include "torch_xla_lite/csrc/ir/ref.h"
 #include "torch_xla_lite/csrc/ir/thread_annotations.h"
 #include "torch_xla_lite/csrc/python/arrays.h"
-#include "torch_xla_lite/csrc/python/description.h"
 #include "torch_xla_lite/csrc/python/graph_interpreter.h"
 #include "torch_xla_lite/csrc/runtime/executor.h"
 #include "torch_xla_lite/csrc/runtime/tiering.h"
@@ -84,9 +83,6 @@ class PyExecutor final : public runtime::Executor {
   void Lock(ir::Mutex& mutex) LITE_ACQUIRE(mutex) override;
 
  private:
-  // Of a graph as steps and roots.
-  ir::Ref<runtime::Executable> Compiled(const Description& graph,
-                                        const pybind11::object& structure) const;
   void MoveLeaves(const ir::Graph& graph, const std::vector<ir::Placement>& placements);
 
   pybind11::function compile_;

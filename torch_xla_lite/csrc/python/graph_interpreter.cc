@@ -14,6 +14,7 @@
 #include "torch_xla_lite/csrc/ir/placement.h"
 #include "torch_xla_lite/csrc/ir/shape.h"
 #include "torch_xla_lite/csrc/python/buffer.h"
+#include "torch_xla_lite/csrc/python/description.h"
 #include "torch_xla_lite/csrc/python/dropped.h"
 #include "torch_xla_lite/csrc/python/executable.h"
 #include "torch_xla_lite/csrc/python/untraced.h"
@@ -59,10 +60,9 @@ double CostOfCopies(const ir::Description& graph) {
 
 }  // namespace
 
-GraphInterpreter::GraphInterpreter(const py::object& compiler, const Arrays* arrays,
-                                   CompileCall compile)
+GraphInterpreter::GraphInterpreter(const py::object& compiler, const Arrays* arrays)
     : arrays_(*arrays),
-      compile_(std::move(compile)),
+      compile_(compiler.attr("compile")),
       draws_threefry_(compiler.attr("draws_threefry")),
       graphs_(compiler.attr("note_interpreted")),
       interpreter_(
@@ -232,7 +232,7 @@ ir::Ref<runtime::Executable> GraphInterpreter::ExecutableOf(const ir::Node& call
   std::vector<uint32_t> sources(operands.size());
   sources.push_back(call.source);
   const auto start = std::chrono::steady_clock::now();
-  auto executable = compile_(DescribeKey(key, sources));
+  auto executable = Compiled(compile_, DescribeKey(key, sources), /*structure=*/py::none());
   compiling_ += std::chrono::steady_clock::now() - start;
   runtime::Runtime::Get().counters().CountCompiled(executable->is_loaded());
   cache_->Insert(ir::KeptKey(std::move(key)), executable);

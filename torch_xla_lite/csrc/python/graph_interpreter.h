@@ -1,7 +1,7 @@
 // Runs graphs that are not compiled, for the executor: by the interpreter or a plan, on the memory
 // of its buffers.
 //
-//   GraphInterpreter interpreter(compiler, &arrays, compile_call);
+//   GraphInterpreter interpreter(compiler, &arrays);
 //   interpreter.Run(graph, cache, &plan);
 //
 // Below the sync lock.
@@ -14,7 +14,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -26,20 +25,16 @@
 #include "torch_xla_lite/csrc/ir/thread_annotations.h"
 #include "torch_xla_lite/csrc/python/arrays.h"
 #include "torch_xla_lite/csrc/python/buffer.h"
-#include "torch_xla_lite/csrc/python/description.h"
 #include "torch_xla_lite/csrc/python/interpreted_graphs.h"
 #include "torch_xla_lite/csrc/runtime/executor.h"
 #include "torch_xla_lite/csrc/runtime/tiering.h"
 
 namespace torch_xla_lite::python {
 
-// The program of a graph that is one call.
-using CompileCall = std::function<ir::Ref<runtime::Executable>(const Description& graph)>;
-
 class GraphInterpreter {
  public:
   // compiler: an object with the functions of compiler.Compiler, which has their meaning.
-  GraphInterpreter(const pybind11::object& compiler, const Arrays* arrays, CompileCall compile);
+  GraphInterpreter(const pybind11::object& compiler, const Arrays* arrays);
 
   // These do what runtime::Executor says of ExtraCosts and Interpret.
   runtime::Tiering::Extra ExtraCosts(const ir::Description& graph, runtime::ExecutableCache& cache);
@@ -71,7 +66,7 @@ class GraphInterpreter {
   std::vector<at::Tensor> RunLowering(const ir::Node& call, std::span<const at::Tensor> operands);
 
   const Arrays& arrays_;
-  const CompileCall compile_;
+  pybind11::function compile_;
   pybind11::function draws_threefry_;
   InterpretedGraphs graphs_;
   bool copies_ = false;  // Whether torch's kernels cannot use the device's memory.
