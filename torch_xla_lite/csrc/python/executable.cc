@@ -17,6 +17,18 @@ std::vector<std::pair<uint64_t, double>>& AllExecutions() {
   return *executions;
 }
 
+// Turns what the compiler says of a step (graph_errors.py, `blaming`) into a StepFailure.
+template <typename Work>
+auto NamingSteps(Work work) {
+  try {
+    return work();
+  } catch (py::error_already_set& error) {
+    const py::object steps = py::getattr(error.value(), "_torch_xla_lite_steps", py::none());
+    if (steps.is_none()) throw;
+    throw runtime::StepFailure{steps.cast<std::vector<uint32_t>>(), std::current_exception()};
+  }
+}
+
 }  // namespace
 
 std::vector<std::pair<uint64_t, double>> Executions() { return AllExecutions(); }

@@ -38,19 +38,6 @@ class Stopwatch {
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-// Turns what the compiler says of a step (graph_errors.py, `blaming`) into a StepFailure.
-template <typename Work>
-auto NamingSteps(Work work) {
-  try {
-    return work();
-  } catch (pybind11::error_already_set& error) {
-    const pybind11::object steps =
-        pybind11::getattr(error.value(), "_torch_xla_lite_steps", pybind11::none());
-    if (steps.is_none()) throw;
-    throw runtime::StepFailure{steps.cast<std::vector<uint32_t>>(), std::current_exception()};
-  }
-}
-
 class PyExecutable final : public runtime::Executable {
  public:
   // compiled: what `compile` returned.
