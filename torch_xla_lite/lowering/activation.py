@@ -164,7 +164,7 @@ def _negative_part(x: jax.Array) -> tuple[jax.Array, jax.Array]:
     return is_negative, lax.select(is_negative, x, zero)
 
 
-@lower("aten::celu", refuses="biuc", divides="all", shares="")
+@lower("aten::celu", shape="elementwise", refuses="biuc", divides="all", shares="")
 def celu(self: jax.Array, alpha: Operand = 1.0) -> jax.Array:
     x = opmath(self)
     height = _like(x, alpha)

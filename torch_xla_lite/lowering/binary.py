@@ -421,7 +421,7 @@ def special_zeta(self: Operand, other: Operand, *, outs) -> jax.Array:
     return unary.zeta(*_rounded_pair(self, other, outs[0]))
 
 
-@lower("aten::complex", one_dtype="real imag")
+@lower("aten::complex", one_dtype="real imag", shape="complex")
 def complex_(real: jax.Array, imag: jax.Array, *, outs) -> jax.Array:
     return lax.complex(*(broadcast(x, outs[0].shape) for x in (real, imag)))
 

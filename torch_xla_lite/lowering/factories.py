@@ -72,17 +72,17 @@ def scalar_tensor(s: Operand, *, dtype=None, outs) -> jax.Array:
     return full((), s, outs[0].dtype)
 
 
-@lower("aten::arange", constants=True, refuses="c", shape="range")
+@lower("aten::arange", constants=True, refuses="bc", shape="range")
 def arange_end(end: Number, *, dtype=None, outs) -> jax.Array:
     return _steps(0, 1, outs[0])
 
 
-@lower("aten::arange.start", constants=True, refuses="c", shape="range")
+@lower("aten::arange.start", constants=True, refuses="bc", shape="range")
 def arange_start(start: Number, end: Number, *, dtype=None, outs) -> jax.Array:
     return _steps(start, 1, outs[0])
 
 
-@lower("aten::arange.start_step", constants=True, refuses="c", shape="range")
+@lower("aten::arange.start_step", constants=True, refuses="bc", shape="range")
 def arange(start: Number, end: Number, step: Number = 1, *, dtype=None, outs) -> jax.Array:
     return _steps(start, step, outs[0])
 
@@ -156,7 +156,7 @@ def logspace(
     return convert(base**exponents, outs[0].dtype)
 
 
-@lower("aten::eye", "aten::eye.m")
+@lower("aten::eye", "aten::eye.m", shape="eye")
 def eye(*args: object, dtype=None, outs: list[jax.ShapeDtypeStruct]) -> jax.Array:
     shape = outs[0].shape
     same = lax.eq(

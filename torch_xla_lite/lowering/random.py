@@ -326,6 +326,7 @@ def randint_low(low: int, high: int, size: list[int], *, dtype=None, outs, key) 
 @lower(
     "aten::randint_like",
     "aten::randint_like.generator",
+    shape="like",
     draw="below_1",
     refuses_results="c",
     refused_if="empty_range",
@@ -337,6 +338,7 @@ def randint_like(self: jax.Array, high: int, *, dtype=None, outs, key) -> jax.Ar
 @lower(
     "aten::randint_like.low_dtype",
     "aten::randint_like.low_generator_dtype",
+    shape="like",
     draw="from_1",
     refuses_results="c",
     refused_if="empty_range",

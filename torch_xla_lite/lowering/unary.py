@@ -341,7 +341,7 @@ def logit_backward(grad_output: jax.Array, self: jax.Array, eps: float | None = 
     return lax.select(outside, lax.full_like(x, np.nan if eps is None else 0), slope)
 
 
-@lower("aten::nan_to_num", constants=True)
+@lower("aten::nan_to_num", constants=True, shape="elementwise")
 def nan_to_num(
     self: jax.Array,
     nan: float | None = None,

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -146,19 +147,46 @@ Results Random(Arguments arguments) {
   return results && IsFloat((*results)[0].toTensor()) ? results : Results();
 }
 
-// aten::arange of whole numbers. (end or start, end or start, end, step, dtype, layout, device,
+// (end or start, end or start, end, step, dtype, layout, device,
 // pin_memory)
 Results Range(Arguments arguments) {
   const Arguments numbers = arguments.slice(0, arguments.size() - 4);
-  if (!std::ranges::all_of(numbers, &c10::IValue::isInt)) return {};
-  const int64_t start = numbers.size() == 1 ? 0 : numbers[0].toInt();
-  const int64_t end = numbers[numbers.size() == 1 ? 0 : 1].toInt();
-  const int64_t step = numbers.size() == 3 ? numbers[2].toInt() : 1;
-  int64_t size;
-  if (step <= 0 || end < start || __builtin_sub_overflow(end, start, &size)) return {};
+  const auto number = [&](size_t i, auto missing) {
+    const bool is_end = numbers.size() == 1;
+    if (is_end ? i != 1 : i >= numbers.size()) return missing;
+    return numbers[is_end ? 0 : i].toScalar().to<decltype(missing)>();
+  };
   const c10::IValue& option = arguments[numbers.size()];
-  const auto dtype = option.isNone() ? at::kLong : option.toScalarType();
-  return {{Meta({size / step + (size % step != 0)}, dtype)}};
+  if (std::ranges::all_of(numbers, &c10::IValue::isInt)) {
+    const int64_t start = number(0, int64_t{0}), end = number(1, int64_t{0});
+    const int64_t step = number(2, int64_t{1});
+    int64_t size;
+    if (step <= 0 || end < start || __builtin_sub_overflow(end, start, &size)) return {};
+    const auto dtype = option.isNone() ? at::kLong : option.toScalarType();
+    return {{Meta({size / step + (size % step != 0)}, dtype)}};
+  }
+  const double start = number(0, 0.0), end = number(1, 0.0), step = number(2, 1.0);
+  const double size = std::ceil((end - start) / step);
+  const auto dtype =
+      option.isNone() ? at::get_default_dtype_as_scalartype() : option.toScalarType();
+  if (!(step > 0 && end >= start && size < 0x1p53) || !c10::isFloatingType(dtype)) return {};
+  return {{Meta({static_cast<int64_t>(size)}, dtype)}};
+}
+
+// (n, m if it is not n, dtype, layout, device, pin_memory)
+Results Eye(Arguments arguments) {
+  const Arguments options = arguments.slice(arguments.size() - 4);
+  return Made({arguments[0].toInt(), arguments[arguments.size() - 5].toInt()},
+              at::get_default_dtype_as_scalartype(), options);
+}
+
+// (real, imag)
+Results Complex(Arguments arguments) {
+  if (!IsWideFloat(arguments[0].toTensor())) return {};
+  const auto parts = Elementwise(arguments);
+  if (!parts) return {};
+  const Tensor& part = (*parts)[0].toTensor();
+  return {{Meta(part.sizes(), c10::toComplexType(part.scalar_type()))}};
 }
 
 // (self, mask, value)
@@ -198,21 +226,28 @@ Results Convolution(Arguments arguments) {
   const int64_t rank = input.dim() - 2, groups = arguments[8].toInt();
   if (!IsFloat(input) || input.scalar_type() != weight.scalar_type() || rank < 1) return {};
   if (weight.dim() != input.dim() || input.numel() == 0 || weight.numel() == 0) return {};
-  if (groups < 1 || input.size(1) != weight.size(1) * groups || weight.size(0) % groups != 0)
-    return {};
-  if (arguments[6].toBool() || !Fits(arguments[2], input.scalar_type(), {weight.size(0)}))
-    return {};
+  const bool is_transposed = arguments[6].toBool();
+  const int64_t taken = is_transposed ? weight.size(0) : weight.size(1) * groups;
+  const int64_t given = is_transposed ? weight.size(1) * groups : weight.size(0);
+  if (groups < 1 || input.size(1) != taken || weight.size(0) % groups != 0) return {};
+  if (!Fits(arguments[2], input.scalar_type(), {given})) return {};
   const auto stride = arguments[3].toDimVector(), padding = arguments[4].toDimVector(),
-             dilation = arguments[5].toDimVector();
-  for (const auto* numbers : {&stride, &padding, &dilation}) {
+             dilation = arguments[5].toDimVector(), more = arguments[7].toDimVector();
+  for (const auto* numbers : {&stride, &padding, &dilation, &more}) {
     if (std::ssize(*numbers) != rank) return {};
   }
-  at::DimVector sizes = {input.size(0), weight.size(0)};
+  at::DimVector sizes = {input.size(0), given};
   for (int64_t i = 0; i < rank; ++i) {
-    const int64_t room =
-        input.size(i + 2) + 2 * padding[i] - dilation[i] * (weight.size(i + 2) - 1) - 1;
-    if (stride[i] < 1 || padding[i] < 0 || dilation[i] < 1 || room < 0) return {};
-    sizes.push_back(room / stride[i] + 1);
+    if (stride[i] < 1 || padding[i] < 0 || dilation[i] < 1) return {};
+    const int64_t reach = dilation[i] * (weight.size(i + 2) - 1) + 1;
+    if (is_transposed && (more[i] < 0 || more[i] >= std::max(stride[i], dilation[i]))) return {};
+    const int64_t room = input.size(i + 2) + 2 * padding[i] - reach;
+    if (!is_transposed && room < 0) return {};
+    const int64_t size =
+        is_transposed ? (input.size(i + 2) - 1) * stride[i] - 2 * padding[i] + reach + more[i]
+                      : room / stride[i] + 1;
+    if (size < 1) return {};
+    sizes.push_back(size);
   }
   return {{Meta(sizes, input.scalar_type())}};
 }
@@ -695,6 +730,7 @@ Rule FindRule(std::string_view name) {
   static constexpr auto kRules = std::to_array<std::pair<std::string_view, Rule>>({
       {"batch_norm", BatchNorm},
       {"batch_norm_backward", BatchNormBackward},
+      {"complex", Complex},
       {"convolution", Convolution},
       {"convolution_backward", ConvolutionBackward},
       {"diagonal_backward", ViewBackward<kDiagonal>},
@@ -707,6 +743,7 @@ Rule FindRule(std::string_view name) {
       {"embedding_backward", EmbeddingBackward},
       {"encoder_layer", EncoderLayer},
       {"extreme", Extreme},
+      {"eye", Eye},
       {"factory", Factory},
       {"flash_attention", FlashAttention},
       {"flash_attention_backward", FlashAttentionBackward},

@@ -46,24 +46,24 @@ inline constexpr std::pair<std::string_view, OpFacts> kOpTable[] = {
      "affine_grid_generator alias alias_copy all all.dim all.dims angle any any.dim any.dims asin asinh atan atanh "
      "bmm.dtype constant_pad_nd convolution_backward_overrideable convolution_overrideable copy cos cosh "
      "count_nonzero count_nonzero.dim_IntList detach detach_copy diagonal diagonal_copy div.Scalar eq.Scalar "
-     "eq.Tensor exp exp2 expand expand_copy expm1 eye eye.m fft_fftfreq fft_rfftfreq fill.Scalar fill.Tensor "
-     "frexp.Tensor full grid_sampler_2d_backward grid_sampler_3d_backward hardsigmoid_backward isin.Scalar_Tensor "
-     "isin.Tensor_Scalar isin.Tensor_Tensor lift lift_fresh lift_fresh_copy linalg_lu_solve linalg_matrix_exp log "
-     "log10 log1p log2 lu_unpack masked_scatter_backward mm.dtype mul.Scalar ne.Scalar ne.Tensor neg "
-     "nll_loss2d_backward nll_loss_backward nonzero_static permute permute_copy prod prod.dim_int reciprocal "
-     "reflection_pad1d_backward reflection_pad2d_backward reflection_pad3d_backward repeat_interleave.Tensor "
-     "replication_pad1d_backward replication_pad2d_backward replication_pad3d_backward rsqrt scalar_tensor "
-     "select_copy.int sgn sigmoid sin sinc sinh slice_copy.Tensor slice_inverse soft_margin_loss_backward "
-     "softplus_backward special_airy_ai special_bessel_j0 special_bessel_j1 special_bessel_y0 special_bessel_y1 "
-     "special_chebyshev_polynomial_t special_chebyshev_polynomial_t.n_scalar special_chebyshev_polynomial_t.x_scalar "
-     "special_chebyshev_polynomial_u special_chebyshev_polynomial_u.n_scalar special_chebyshev_polynomial_u.x_scalar "
-     "special_chebyshev_polynomial_v special_chebyshev_polynomial_v.n_scalar special_chebyshev_polynomial_v.x_scalar "
-     "special_chebyshev_polynomial_w special_chebyshev_polynomial_w.n_scalar special_chebyshev_polynomial_w.x_scalar "
-     "special_hermite_polynomial_h special_hermite_polynomial_h.n_scalar special_hermite_polynomial_h.x_scalar "
-     "special_hermite_polynomial_he special_hermite_polynomial_he.n_scalar special_hermite_polynomial_he.x_scalar "
-     "special_laguerre_polynomial_l special_laguerre_polynomial_l.n_scalar special_laguerre_polynomial_l.x_scalar "
-     "special_legendre_polynomial_p special_legendre_polynomial_p.n_scalar special_legendre_polynomial_p.x_scalar "
-     "special_modified_bessel_i0 special_modified_bessel_i1 special_modified_bessel_k0 special_modified_bessel_k1 "
+     "eq.Tensor exp exp2 expand expand_copy expm1 fft_fftfreq fft_rfftfreq fill.Scalar fill.Tensor frexp.Tensor full "
+     "grid_sampler_2d_backward grid_sampler_3d_backward hardsigmoid_backward isin.Scalar_Tensor isin.Tensor_Scalar "
+     "isin.Tensor_Tensor lift lift_fresh lift_fresh_copy linalg_lu_solve linalg_matrix_exp log log10 log1p log2 "
+     "lu_unpack masked_scatter_backward mm.dtype mul.Scalar ne.Scalar ne.Tensor neg nll_loss2d_backward "
+     "nll_loss_backward nonzero_static permute permute_copy prod prod.dim_int reciprocal reflection_pad1d_backward "
+     "reflection_pad2d_backward reflection_pad3d_backward repeat_interleave.Tensor replication_pad1d_backward "
+     "replication_pad2d_backward replication_pad3d_backward rsqrt scalar_tensor select_copy.int sgn sigmoid sin sinc "
+     "sinh slice_copy.Tensor slice_inverse soft_margin_loss_backward softplus_backward special_airy_ai "
+     "special_bessel_j0 special_bessel_j1 special_bessel_y0 special_bessel_y1 special_chebyshev_polynomial_t "
+     "special_chebyshev_polynomial_t.n_scalar special_chebyshev_polynomial_t.x_scalar special_chebyshev_polynomial_u "
+     "special_chebyshev_polynomial_u.n_scalar special_chebyshev_polynomial_u.x_scalar special_chebyshev_polynomial_v "
+     "special_chebyshev_polynomial_v.n_scalar special_chebyshev_polynomial_v.x_scalar special_chebyshev_polynomial_w "
+     "special_chebyshev_polynomial_w.n_scalar special_chebyshev_polynomial_w.x_scalar special_hermite_polynomial_h "
+     "special_hermite_polynomial_h.n_scalar special_hermite_polynomial_h.x_scalar special_hermite_polynomial_he "
+     "special_hermite_polynomial_he.n_scalar special_hermite_polynomial_he.x_scalar special_laguerre_polynomial_l "
+     "special_laguerre_polynomial_l.n_scalar special_laguerre_polynomial_l.x_scalar special_legendre_polynomial_p "
+     "special_legendre_polynomial_p.n_scalar special_legendre_polynomial_p.x_scalar special_modified_bessel_i0 "
+     "special_modified_bessel_i1 special_modified_bessel_k0 special_modified_bessel_k1 "
      "special_scaled_modified_bessel_k0 special_scaled_modified_bessel_k1 special_shifted_chebyshev_polynomial_t "
      "special_shifted_chebyshev_polynomial_t.n_scalar special_shifted_chebyshev_polynomial_t.x_scalar "
      "special_shifted_chebyshev_polynomial_u special_shifted_chebyshev_polynomial_u.n_scalar "
@@ -78,8 +78,8 @@ inline constexpr std::pair<std::string_view, OpFacts> kOpTable[] = {
      "unsqueeze_copy view_as_complex_copy view_as_real_copy view_copy view_copy.dtype zero torch_xla_lite::constrain",
      {.is_lowered = true}},
     {"_amp_update_scale _foreach_norm.Scalar _foreach_powsum.Scalar dist linalg_vector_norm logit_backward "
-     "multi_margin_loss_backward nan_to_num norm.Scalar norm.ScalarOpt_dim norm.ScalarOpt_dim_dtype "
-     "norm.ScalarOpt_dtype range range.step",
+     "multi_margin_loss_backward norm.Scalar norm.ScalarOpt_dim norm.ScalarOpt_dim_dtype norm.ScalarOpt_dtype range "
+     "range.step",
      {.is_lowered = true, .constants = true}},
     {"_assert_async _assert_async.msg _grouped_mm _has_same_storage_numel _linalg_check_errors "
      "_new_zeros_with_same_feature_meta _new_zeros_with_same_feature_meta.out _pin_memory _pin_memory.out "
@@ -175,7 +175,7 @@ inline constexpr std::pair<std::string_view, OpFacts> kOpTable[] = {
      "special_ndtri special_zeta xlogy.Scalar_Other xlogy.Scalar_Self xlogy.Tensor",
      {.is_lowered = true, .refuses = "c"}},
     {"arange arange.start arange.start_step",
-     {.is_lowered = true, .constants = true, .refuses = "c", .shape = "range"}},
+     {.is_lowered = true, .constants = true, .refuses = "bc", .shape = "range"}},
     {"argmax argmin ceil clamp.Tensor floor kthvalue median nanmedian round searchsorted.Scalar searchsorted.Tensor "
      "trunc",
      {.is_lowered = true, .refuses = "bc"}},
@@ -202,10 +202,10 @@ inline constexpr std::pair<std::string_view, OpFacts> kOpTable[] = {
     {"cat", {.is_lowered = true, .shares = "tensors=nothing", .any_strides = true}},
     {"cauchy",
      {.is_lowered = true, .runtime_floats = "median sigma", .negative = "sigma", .numbers = "sigma>0", .shape = "elementwise", .draw = "cauchy"}},
-    {"celu", {.is_lowered = true, .refuses = "biuc", .divides = "all", .shares = ""}},
+    {"celu", {.is_lowered = true, .refuses = "biuc", .divides = "all", .shares = "", .shape = "elementwise"}},
     {"clone", {.is_lowered = true, .shares = "", .any_strides = true}},
     {"col2im", {.is_lowered = true, .refuses = "iu"}},
-    {"complex", {.is_lowered = true, .one_dtype = "real imag"}},
+    {"complex", {.is_lowered = true, .one_dtype = "real imag", .shape = "complex"}},
     {"convolution",
      {.is_lowered = true, .refuses = "b", .one_dtype = "input weight bias", .refused_if = "misfit_convolution", .shape = "convolution", .any_strides = true}},
     {"convolution_backward",
@@ -226,6 +226,7 @@ inline constexpr std::pair<std::string_view, OpFacts> kOpTable[] = {
     {"empty_strided", {.is_lowered = true, .zeros = true, .strides = "stride"}},
     {"exponential",
      {.is_lowered = true, .runtime_floats = "lambd", .negative = "lambd", .numbers = "lambd>0", .shape = "elementwise", .draw = "exponential"}},
+    {"eye eye.m", {.is_lowered = true, .shape = "eye"}},
     {"flip", {.is_lowered = true, .shape = "flip"}},
     {"floor_divide",
      {.is_lowered = true, .divides = "integers", .shares = "self=same other=same", .shape = "floor_divide", .rounds = "operands"}},
@@ -303,6 +304,7 @@ inline constexpr std::pair<std::string_view, OpFacts> kOpTable[] = {
      {.is_lowered = true, .refused_if = "misfit_sample", .shape = "multinomial", .draw = "multinomial"}},
     {"mv", {.is_lowered = true, .refuses = "b", .one_dtype = "self vec", .shape = "mv"}},
     {"mvlgamma", {.is_lowered = true, .refuses = "bc", .numbers = "p>=1", .shares = ""}},
+    {"nan_to_num", {.is_lowered = true, .constants = true, .shape = "elementwise"}},
     {"native_batch_norm",
      {.is_lowered = true, .refuses = "biuc", .dtype_of_input = "weight bias running_mean running_var", .shape = "batch_norm", .channels_last = true, .writes_statistics = true}},
     {"native_batch_norm_backward", {.is_lowered = true, .shape = "batch_norm_backward", .channels_last = true}},
@@ -345,9 +347,9 @@ inline constexpr std::pair<std::string_view, OpFacts> kOpTable[] = {
     {"randint.low_generator",
      {.is_lowered = true, .refuses_results = "c", .refused_if = "empty_range", .draw = "from_0"}},
     {"randint_like randint_like.generator",
-     {.is_lowered = true, .refuses_results = "c", .refused_if = "empty_range", .draw = "below_1"}},
+     {.is_lowered = true, .refuses_results = "c", .refused_if = "empty_range", .shape = "like", .draw = "below_1"}},
     {"randint_like.low_dtype randint_like.low_generator_dtype",
-     {.is_lowered = true, .refuses_results = "c", .refused_if = "empty_range", .draw = "from_1"}},
+     {.is_lowered = true, .refuses_results = "c", .refused_if = "empty_range", .shape = "like", .draw = "from_1"}},
     {"randn", {.is_lowered = true, .shape = "random", .draw = "normal"}},
     {"randn.generator", {.is_lowered = true, .draw = "normal"}},
     {"randn_like randn_like.generator",
