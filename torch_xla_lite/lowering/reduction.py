@@ -239,12 +239,10 @@ def _reduce_bools(
     return lowering
 
 
-lower("aten::any", "aten::any.dim", "aten::any.dims", "aten::_is_any_true")(
-    _reduce_bools(lax.reduce_or)
-)
-lower("aten::all", "aten::all.dim", "aten::all.dims", "aten::_is_all_true")(
-    _reduce_bools(lax.reduce_and)
-)
+for _name, _reduce in (("any", lax.reduce_or), ("all", lax.reduce_and)):
+    _lowering = _reduce_bools(_reduce)
+    lower(f"aten::{_name}", f"aten::{_name}.dim", f"aten::{_name}.dims")(_lowering)
+    lower(f"aten::_is_{_name}_true", shape="truth")(_lowering)
 
 
 @lower("aten::count_nonzero", "aten::count_nonzero.dim_IntList")

@@ -705,6 +705,12 @@ Results Roll(Arguments arguments) {
   return {{Like(self)}};
 }
 
+// (self)
+Results Truth(Arguments arguments) {
+  return arguments[0].toTensor().scalar_type() == at::kBool ? Results({Meta({}, at::kBool)})
+                                                            : Results();
+}
+
 // (x1, x2), rows of vectors
 Results Distances(Arguments arguments) {
   const Tensor &x1 = arguments[0].toTensor(), &x2 = arguments[1].toTensor();
@@ -784,6 +790,7 @@ Rule FindRule(std::string_view name) {
       {"sort", Sort},
       {"stack", Stack},
       {"sum", Sum},
+      {"truth", Truth},
       {"variance", Variance<1>},
       {"variance_and_mean", Variance<2>},
       {"where", Where},

@@ -38,10 +38,10 @@ inline constexpr std::pair<std::string_view, OpFacts> kOpTable[] = {
      "_foreach_pow.ScalarAndTensor _foreach_pow.ScalarList _foreach_reciprocal _foreach_round _foreach_rsqrt "
      "_foreach_sigmoid _foreach_sign _foreach_sin _foreach_sinh _foreach_sqrt _foreach_tan _foreach_tanh "
      "_foreach_trunc _foreach_zero _functional_assert_async.msg _fused_dropout _fw_primal _fw_primal_copy "
-     "_grid_sampler_2d_cpu_fallback _int_mm _is_all_true _is_any_true _lazy_clone _log_softmax_backward_data "
-     "_logcumsumexp _masked_scale _masked_softmax _masked_softmax_backward _native_multi_head_attention _neg_view "
-     "_neg_view_copy _pdist_backward _pdist_forward _reshape_alias _reshape_alias_copy _reshape_copy _stack "
-     "_transform_bias_rescale_qkv _unsafe_index.Tensor _unsafe_index_put _unsafe_masked_index _weight_norm_interface "
+     "_grid_sampler_2d_cpu_fallback _int_mm _lazy_clone _log_softmax_backward_data _logcumsumexp _masked_scale "
+     "_masked_softmax _masked_softmax_backward _native_multi_head_attention _neg_view _neg_view_copy _pdist_backward "
+     "_pdist_forward _reshape_alias _reshape_alias_copy _reshape_copy _stack _transform_bias_rescale_qkv "
+     "_unsafe_index.Tensor _unsafe_index_put _unsafe_masked_index _weight_norm_interface "
      "_weight_norm_interface_backward acos acosh adaptive_max_pool2d_backward adaptive_max_pool3d_backward "
      "affine_grid_generator alias alias_copy all all.dim all.dims angle any any.dim any.dims asin asinh atan atanh "
      "bmm.dtype constant_pad_nd convolution_backward_overrideable convolution_overrideable copy cos cosh "
@@ -114,6 +114,7 @@ inline constexpr std::pair<std::string_view, OpFacts> kOpTable[] = {
     {"_fused_sgd _fused_sgd.tensor_lr",
      {.is_lowered = true, .runtime_floats = "lr weight_decay momentum dampening"}},
     {"_index_put_impl", {.is_lowered = true, .refused_if = "misfit_indices"}},
+    {"_is_all_true _is_any_true", {.is_lowered = true, .shape = "truth"}},
     {"_linalg_det _linalg_eigh _linalg_slogdet _linalg_solve_ex _linalg_svd cholesky linalg_cholesky_ex linalg_eig "
      "linalg_inv_ex linalg_lu_factor_ex linalg_qr",
      {.is_lowered = true, .refuses = "biuh"}},
