@@ -118,7 +118,7 @@ OPS = """
     sort var std var_mean std_mean mv dot floor_divide logical_and logical_not isnan isinf new_zeros
     new_full max_reduction_no_dim roll cdist multinomial randn_like rand_like cauchy exponential
     geometric log_normal normal_in_place arange eye complex nan_to_num nn_functional_celu
-    randint_like"""
+    randint_like all any"""
 
 
 @pytest.mark.filterwarnings("ignore")
