@@ -80,7 +80,7 @@ INSTANTIATE_TEST_SUITE_P(
         {"equal", Kind::kOnCpu, "aten::equal", {}, {-1}},
         {"_local_scalar_dense", Kind::kOnCpu, "aten::_local_scalar_dense", {}, {-1}},
         // Without a lowering, the op could not use the generator of device jax.
-        {"multinomial", Kind::kOnCpu, "aten::multinomial", {}, {-1}},
+        {"_sample_dirichlet", Kind::kOnCpu, "aten::_sample_dirichlet", {}, {-1}},
     }));
 
 std::vector<Role> RolesOf(const OpInfo& info) {
