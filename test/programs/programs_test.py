@@ -50,7 +50,7 @@ PROGRAMS = {
     prompt: (3, 4),
     reinforce: (2, 343),
     resume: (4, 152),
-    trainer: (3, 3762),
+    trainer: (3, 2926),
     vae: (3, 220),
 }
 DAILY = [cnn, language, mixed_precision, reinforce, vae]
