@@ -154,6 +154,11 @@ def test_dirichlet_gives_shares(dtype):
     assert drawn.float().mean(0).tolist() == pytest.approx([0.25, 0.75], abs=0.01)
 
 
+def test_no_number_is_beyond_what_its_bits_can_tell():
+    torch.manual_seed(0)
+    assert torch.empty(1 << 25, device="jax").exponential_().max().item() < 17  # 24 log(2)
+
+
 def test_in_place_drawing_goes_through_views():
     base = torch.zeros(2, 3, device="jax")
     base[1].uniform_(1, 2)

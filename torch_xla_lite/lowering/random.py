@@ -90,8 +90,7 @@ def _uniform(key: jax.Array, out: jax.ShapeDtypeStruct) -> jax.Array:
 
 
 def _open_uniform(key: jax.Array, out: jax.ShapeDtypeStruct) -> jax.Array:
-    dtype = _wide(out)
-    return jax.random.uniform(key, out.shape, dtype, minval=np.finfo(dtype).tiny)
+    return rejection.open_uniform(key, out.shape, _wide(out))
 
 
 def _normal(key: jax.Array, out: jax.ShapeDtypeStruct) -> jax.Array:

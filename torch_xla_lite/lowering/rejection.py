@@ -19,6 +19,12 @@ from jax import lax
 Attempt = Callable[[jax.Array], tuple[jax.Array, jax.Array]]
 
 
+def open_uniform(key: jax.Array, shape: tuple[int, ...], dtype: np.dtype) -> jax.Array:
+    """Uniform numbers in (0, 1). They are multiples of twice the least one, which stands for 0."""
+    u = jax.random.uniform(key, shape, dtype)
+    return lax.max(u, lax.full_like(u, np.finfo(dtype).epsneg))
+
+
 def _until_accepted(
     key: jax.Array, shape: tuple[int, ...], dtype: np.dtype, draws: int, attempt: Attempt
 ) -> jax.Array:
@@ -30,7 +36,7 @@ def _until_accepted(
         # Another key for each round. Hashing one, as fold_in does, would add to what is compiled.
         key = jax.random.wrap_key_data(words.at[-1].add(number), impl=impl)
         # The draws of an element are neighbours: their places do not depend on the size.
-        u = jax.random.uniform(key, (*shape, draws), dtype, minval=np.finfo(dtype).tiny)
+        u = open_uniform(key, (*shape, draws), dtype)
         candidate, accepted = attempt(u)
         sample = jnp.where(waiting & accepted, candidate, sample)
         return number + 1, waiting & ~accepted, sample

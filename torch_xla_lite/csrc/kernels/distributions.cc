@@ -12,11 +12,10 @@
 namespace torch_xla_lite::kernels {
 namespace {
 
-// In (0, 1).
 template <typename T>
-T OpenUnit(const Threefry& key, uint64_t index) {
+T OpenUnitAt(const Threefry& key, uint64_t index) {
   const auto [high, low] = key.At(static_cast<uint32_t>(index >> 32), static_cast<uint32_t>(index));
-  return std::max(std::numeric_limits<T>::min(), Unit<T>(high, low));
+  return OpenUnit<T>(high, low);
 }
 
 // The first number that is accepted: attempt(u, &number) gets `draws` of T in (0, 1) for each
@@ -27,7 +26,7 @@ double FirstAccepted(const Threefry& key, int64_t index, const Attempt& attempt)
   for (uint32_t round = 0;; ++round) {
     const Threefry of_round = key.Round(round);
     std::array<T, draws> u;
-    for (size_t i = 0; i < draws; ++i) u[i] = OpenUnit<T>(of_round, index * draws + i);
+    for (size_t i = 0; i < draws; ++i) u[i] = OpenUnitAt<T>(of_round, index * draws + i);
     if (attempt(u, &number)) return number;
   }
 }
@@ -106,7 +105,7 @@ template <typename T>
 double Poisson(const Threefry& key, int64_t index, T given) {
   const double rate = Finite(given);
   if (!(rate >= 10)) {  // Also NaN.
-    return Invert(OpenUnit<T>(key, 2 * index), std::exp(-rate),
+    return Invert(OpenUnitAt<T>(key, 2 * index), std::exp(-rate),
                   [&](double k, double before) { return before * rate / k; });
   }
   const double b = 0.931 + 2.53 * std::sqrt(rate), a = -0.059 + 0.02483 * b;
@@ -132,7 +131,7 @@ double Binomial(const Threefry& key, int64_t index, T count, T probability) {
   if (n * p < 10) {
     const auto next = [&](double k, double before) { return before * (n - k + 1) / k * ratio; };
     const double none = std::exp(n * std::log1p(-p));
-    return result(std::min(n, Invert(OpenUnit<T>(key, 2 * index), none, next)));
+    return result(std::min(n, Invert(OpenUnitAt<T>(key, 2 * index), none, next)));
   }
   const double deviation = std::sqrt(n * p * (1 - p)), b = 1.15 + 2.53 * deviation;
   const double a = -0.0873 + 0.0248 * b + 0.01 * p, scale = (2.83 + 5.1 / b) * deviation;
@@ -185,7 +184,7 @@ void Draw(Distribution distribution, const Threefry& key, int64_t begin, int64_t
     case Distribution::kExponential:
       return Exponential(key, begin, end, values);
     case Distribution::kCauchy:
-      return for_each([&](int64_t i) { return Cauchy(OpenUnit<T>(key, i)); });
+      return for_each([&](int64_t i) { return Cauchy(OpenUnitAt<T>(key, i)); });
     case Distribution::kLogNormal:
       Normal(key, begin, end, values);
       return LogNormal(begin, end, parameters, values);

@@ -13,6 +13,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <numbers>
 
 namespace torch_xla_lite::kernels {
@@ -29,6 +30,12 @@ inline float Unit(uint32_t high, uint32_t low) {
 template <>
 inline double Unit(uint32_t high, uint32_t low) {
   return std::bit_cast<double>((uint64_t{high} << 32 | low) >> 12 | 0x3FF0000000000000) - 1;
+}
+
+// In (0, 1): half the distance of two numbers in place of 0.
+template <typename T>
+T OpenUnit(uint32_t high, uint32_t low) {
+  return std::max(std::numeric_limits<T>::epsilon() / 2, Unit<T>(high, low));
 }
 
 // The logarithm of 2^e m, a positive normal number with m between the roots of 1/2 and 2: that of m

@@ -34,7 +34,7 @@ inline T NormalOf(uint32_t high, uint32_t low) {
 
 template <typename T>
 inline T ExponentialOf(uint32_t high, uint32_t low) {
-  return -Log(std::max(std::numeric_limits<T>::min(), Unit<T>(high, low)));
+  return -Log(OpenUnit<T>(high, low));
 }
 
 }  // namespace
