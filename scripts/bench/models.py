@@ -151,12 +151,10 @@ def import_torchvision() -> Any:
     return torchvision
 
 
-def vision_model(name: str, **options: Any) -> nn.Module:
-    return getattr(import_torchvision().models, name)(**options)
-
-
 def vision(name: str) -> Prepare:
-    make = functools.partial(vision_model, name, num_classes=10)
+    def make() -> nn.Module:
+        return getattr(import_torchvision().models, name)(num_classes=10)
+
     return program(make, images(8, 3, 64, 64), cross_entropy)
 
 

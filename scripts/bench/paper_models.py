@@ -104,9 +104,9 @@ def _vit_by_hand(p: Arrays, images: jax.Array, labels: jax.Array) -> Any:
     patches = _convolve(p, "conv_proj.", images, 16, 0) + p["conv_proj.bias"]
     first = jnp.broadcast_to(p["class_token"], (len(images), 1, 768))
     x = jnp.concatenate([first, patches.reshape(len(images), -1, 768)], 1)
-    x = x + p["encoder.pos_embedding"]
+    x += p["encoder.pos_embedding"]
     names = "ln_1. self_attention.in_proj_ self_attention.out_proj. ln_2. mlp.0. mlp.3."
-    for i in range(12):
+    for i in range(sum("ln_1.weight" in name for name in p)):
         x = _block(p, f"encoder.layers.encoder_layer_{i}", names, x, 12, is_gpt=False)
     first = _norm(p, "encoder.ln.", x, 1e-6)[:, 0]
     return _cross_entropy(_linear(p, "heads.head.", first), labels), {}
@@ -165,6 +165,11 @@ def _llama_by_hand(p: Arrays, tokens: jax.Array, labels: jax.Array) -> Any:
     return _cross_entropy(scores, labels), {}
 
 
+def _vit(layers: int) -> nn.Module:
+    """With the sizes of ViT-B/16."""
+    return models.import_torchvision().models.VisionTransformer(224, 16, layers, 12, 768, 3072)
+
+
 def _llama(layers: int) -> nn.Module:
     """With the sizes of Llama 3.2 1B."""
     models.import_torchvision()  # transformers imports it where it is installed.
@@ -197,6 +202,6 @@ MODELS = {
     "gpt-small": _gpt(4, 2, 128, 4, 1000, 128),
     "gpt2": _gpt(8, 12, 768, 12, 50_304, 512),
     "resnet50": Model(gpu.resnet, _images, 64, _resnet_by_hand, "SGD"),
-    "vit-b": Model(lambda: models.vision_model("vit_b_16"), _images, 32, _vit_by_hand),
+    "vit-b": Model(_vit, _images, 32, _vit_by_hand, layers=12),
     "llama": Model(_llama, _tokens(2048, 128_256), 1, _llama_by_hand, layers=16),
 }

@@ -26,9 +26,9 @@ _PARTS = {
     "bazel/pybuild": _Part(7_040, ("bazel/pybuild",)),  # The goal is 7,000.
     "rules and runners": _Part(2_250, ("bazel",), ("bazel/pybuild",)),  # The goal is 2,200.
     "third_party": _Part(1_535, ("third_party",)),
-    "scripts": _Part(6_756, ("scripts",)),  # The goal is 6,400.
+    "scripts": _Part(6_760, ("scripts",)),  # The goal is 6,400.
     "scripts/repos": _Part(2_221, ("scripts/repos",)),  # The goal is 2,000.
-    "scripts/bench": _Part(2_472, ("scripts/bench",)),
+    "scripts/bench": _Part(2_476, ("scripts/bench",)),
     "scripts/ci": _Part(30, ("scripts/ci",)),
     # The goal is 13,100.
     "their tests": _Part(13_423, tuple(f"test/{name}" for name in _TESTS)),

@@ -150,6 +150,16 @@ def test_more_writes_in_a_loop_are_not_more_graphs():
     assert [float(x) for x in many[1:]] == [592, 593, 594, 595, 596, 597, 598, 599]
 
 
+def test_batches_that_were_dropped_do_not_stay_in_memory():
+    code = """
+total = torch.zeros((), device="jax")
+for _ in range(24):
+    total += torch.ones(4_000_000).to("jax").mean()
+print(torch_xla_lite.debug.metrics()["executions"], total.item())
+"""
+    assert run(code) == ["2", "24.0"]
+
+
 @pytest.mark.nightly
 def test_without_a_limit_only_a_read_runs_the_loop():
     code = LOOP.format(period=3, rounds=40)

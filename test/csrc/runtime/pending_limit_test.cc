@@ -112,5 +112,25 @@ TEST(PendingLimit, AProgramThatNeverRepeatsItselfIsCutAtTwiceTheLimit) {
   }
 }
 
+TEST(PendingLimit, BatchesThatMayBeHeldCutALoopOfFewOps) {
+  PendingLimit limit;
+  limit.set_limit(kLimit);
+  const std::vector<Op> ops = Ops(3);
+  constexpr size_t kBatch = size_t{40} << 20;
+  EXPECT_FALSE(limit.AddUpload(100 * kBatch)) << "nothing is pending";
+  std::set<size_t> later;
+  for (size_t i = 0, held = 0; i < 200; ++i, ++held) {
+    if (limit.AddUpload(kBatch)) {
+      if (i > 100) later.insert(held);
+      limit.Reset();
+      held = 0;
+    }
+    EXPECT_LE(held, 6);
+    EXPECT_FALSE(limit.AddUpload(8)) << "labels";
+    for (const Op& op : ops) EXPECT_FALSE(limit.Add(*op, false));
+  }
+  EXPECT_EQ(later.size(), 1) << "graphs of several lengths";
+}
+
 }  // namespace
 }  // namespace torch_xla_lite::runtime

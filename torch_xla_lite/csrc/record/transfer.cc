@@ -6,6 +6,7 @@
 #include "torch_xla_lite/csrc/ir/shape.h"
 #include "torch_xla_lite/csrc/ops/decode.h"
 #include "torch_xla_lite/csrc/runtime/executor.h"
+#include "torch_xla_lite/csrc/runtime/pending_limit.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
 #include "torch_xla_lite/csrc/tensor/tensor_impl.h"
@@ -39,6 +40,7 @@ at::Tensor Upload(const at::Tensor& cpu_tensor) {
       "a tensor of ", dense.nbytes(), " bytes has a storage of ", dense.storage().nbytes(),
       " only and cannot be copied to jax");
   const auto shape = tensor::ShapeOf(dense.scalar_type(), dense.sizes(), "aten::_to_copy");
+  if (runtime.pending_limit().AddUpload(dense.nbytes())) runtime.StartPending();
   auto buffer = runtime.executor().Upload(shape.get(), dense.const_data_ptr());
   ir::Value leaf{ir::Node::Leaf(shape.get(), std::move(buffer)), 0};
   const runtime::RecordScope scope;

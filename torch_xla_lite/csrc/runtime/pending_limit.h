@@ -3,6 +3,10 @@
 //   PendingLimit limit;
 //   limit.set_limit(2000);
 //   if (limit.Add(signature, is_new)) runtime.StartPending();   // after each recorded op
+//   if (limit.AddUpload(num_bytes)) runtime.StartPending();     // before each copy to the device
+//
+// It is cut where it has many ops, or may hold many bytes that the program has copied to the device
+// and dropped, such as the batches of an evaluation.
 //
 // A cut after exactly n ops would meet a loop of p ops at another place each time, and compile up
 // to p graphs. So a cut remembers which ops were recorded last, and the next one waits until they
@@ -39,18 +43,27 @@ class PendingLimit {
     has_new_ |= is_new;
     return ++count_ >= limit_ && limit_ != 0 && IsCut();
   }
+  // Counts a copy to the device. Returns whether to run what is pending before it.
+  bool AddUpload(size_t num_bytes) {
+    if (count_ == 0) uploaded_ = 0;  // Nothing is pending that could hold the earlier ones.
+    uploaded_ += num_bytes;
+    return uploaded_ > kMostUploaded && count_ != 0 && limit_ != 0 && IsCut();
+  }
   // What was pending runs.
-  void Reset() { count_ = 0; }
+  void Reset() { count_ = uploaded_ = 0; }
 
  private:
   static constexpr uint64_t kOdd = 0x9e3779b97f4a7c15;  // Spreads the bits of a number.
   // Programs that never repeat themselves must not fill the memory.
   static constexpr size_t kMostCuts = 1024;
+  // Bytes.
+  static constexpr size_t kMostUploaded = size_t{128} << 20;
 
   bool IsCut() {
     if (!cuts_.contains(last_ops_)) {
       // The first cut waits for nothing.
-      if (!cuts_.empty() && count_ < patience_) return false;
+      const bool can_wait = count_ < patience_ && uploaded_ < 2 * kMostUploaded;
+      if (!cuts_.empty() && can_wait) return false;
       patience_ = has_new_ ? 2 * limit_ : 2 * patience_;
       if (cuts_.size() == kMostCuts) cuts_.clear();
       cuts_.insert(last_ops_);
@@ -62,6 +75,7 @@ class PendingLimit {
   size_t limit_ = 0;
   size_t patience_ = 0;  // How many ops may be pending while a cut waits for its place.
   size_t count_ = 0;
+  size_t uploaded_ = 0;   // Bytes.
   bool has_new_ = false;  // Whether an op since the last cut was new.
   uint64_t last_ops_ = 0;
   std::unordered_set<uint64_t> cuts_;  // Values of last_ops_.
