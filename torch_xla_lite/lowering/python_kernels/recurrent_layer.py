@@ -18,20 +18,20 @@ Tensor = torch.Tensor
 # The state: h, and for an LSTM c.
 State = tuple[Tensor, Tensor | None]
 
+_RECURRENCE = torch.ops.torch_xla_lite.recurrence.default
+
 
 class _Recurrence(torch.autograd.Function):
     """torch_xla_lite::recurrence with its gradient."""
 
     @staticmethod
-    def forward(*inputs: Any) -> tuple[Tensor, Tensor | None, Tensor]:
-        return torch.ops.torch_xla_lite.recurrence(*inputs)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
-        ctx.save_for_backward(*output, *inputs[:7])
+    def forward(ctx: Any, *inputs: Any) -> tuple[Tensor, Tensor | None, Tensor]:
+        hs, cs, gates = _RECURRENCE(*inputs)
+        ctx.save_for_backward(hs, cs, gates, *inputs[:7])
         ctx.cell, ctx.reverse = inputs[7:]
-        ctx.mark_non_differentiable(output[2])
+        ctx.mark_non_differentiable(gates)
         ctx.set_materialize_grads(False)  # Nothing needs cs but the last state of a layer.
+        return hs, cs, gates
 
     @staticmethod
     def backward(ctx: Any, grad_hs: Tensor | None, grad_cs: Tensor | None, _: Any) -> tuple:
@@ -171,7 +171,8 @@ def _direction(
     if is_transformed:
         hs, cs = _step_by_step(gates, *inputs, valid, cell, reverse)
     else:
-        hs, cs, _ = _Recurrence.apply(gates, *inputs, valid, cell, reverse)
+        recurrence = _Recurrence.apply if torch.is_grad_enabled() else _RECURRENCE
+        hs, cs, _ = recurrence(gates, *inputs, valid, cell, reverse)
     last = 0 if reverse else -1
     output = hs if packing is None else packing.pack(hs)
     return output, (hs[last], None if cs is None else cs[last])
