@@ -42,6 +42,20 @@ def test_a_loop_of_writes_copies_its_base_once(write):
     assert base.nbytes <= num_bytes < 5 * base.nbytes
 
 
+@pytest.mark.parametrize("run", ["interpreted", "traced", "planned"])
+def test_a_read_of_a_part_is_no_second_copy(run):
+    base = torch.zeros(ROWS, COLUMNS, device="jax")
+
+    def write_and_read(i: int) -> None:
+        base[i] = i
+        assert base[i, 5].item() == i
+
+    base.sum().item()
+    for i in range(1, ["interpreted", "traced", "planned"].index(run) + 1):
+        write_and_read(i)
+    assert _bytes_allocated(lambda: write_and_read(9)) < 2 * base.nbytes
+
+
 # A write through a view of a reshaped or transposed tensor copies what a graph is given.
 @pytest.mark.parametrize("name", [x for x in WRITES if x not in ("flat", "transposed")])
 def test_a_loop_of_plans_stores_in_its_base(name):

@@ -63,6 +63,10 @@ at::Tensor Dense(const at::Tensor& tensor) {
   return tensor.resolve_conj().resolve_neg().contiguous();
 }
 
+bool FillsMemory(const at::Tensor& tensor) {
+  return tensor.has_storage() && tensor.nbytes() == tensor.storage().nbytes() && !IsApart(tensor);
+}
+
 // The same, in memory that nothing else refers to.
 at::Tensor Owned(at::Tensor tensor) {
   const aten::KernelKeysGuard keys;
@@ -213,7 +217,12 @@ std::vector<at::Tensor> Interpreter::Run(const ir::Graph& graph, std::vector<at:
     roots.push_back(results[root.step][root.output]);
   }
   results.clear();
-  for (at::Tensor& root : roots) root = Owned(std::move(root));
+  // First what is a part of a memory: then nothing else has that of a tensor that fills it.
+  for (const bool fills : {false, true}) {
+    for (at::Tensor& root : roots) {
+      if (FillsMemory(root) == fills) root = Owned(std::move(root));
+    }
+  }
   return roots;
 }
 
