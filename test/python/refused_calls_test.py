@@ -84,6 +84,11 @@ WRONG = {
     "index_select of no rows": lambda x: x[:0].index_select(0, rows(x)),
     "embedding of no rows": lambda x: F.embedding(rows(x), x[:0]),
     "_foreach_mul_ of a list": lambda x: torch._foreach_mul_([x.clone(), x.long()], 2.5),
+    "values without indices": lambda x: x.index_put((rows(x)[:0],), x),
+    "sums without indices": lambda x: x.index_put((rows(x)[:0],), x, accumulate=True),
+    "more values than places": lambda x: x.index_put_((rows(x), rows(x)), x[0].repeat(2)),
+    "more sums than places": lambda x: x.index_put_((rows(x),), x.repeat(1, 2), accumulate=True),
+    "places of two numbers": lambda x: x.index_put_((rows(x), rows(x).repeat(2)), x[0, 0]),
     "index_select by a matrix": lambda x: x.index_select(0, x.long()[:1] * 0),
     "index_select of a number": lambda x: x[0, 0].index_select(0, rows(x)[1:]),
     "index_select of no number": lambda x: x[0, 0].index_select(0, rows(x)[:0]),
@@ -153,8 +158,6 @@ NO_PLACE = {
     "an index of no rows": lambda x: x[:0][rows(x)],
     "an index of no columns": lambda x: x[:, :0][rows(x), rows(x)],
     "an index of a number": lambda x: x[0, 0].index_put((rows(x),), x[0]),
-    "values without indices": lambda x: x.index_put((rows(x)[:0],), x),
-    "sums without indices": lambda x: x.index_put((rows(x)[:0],), x, accumulate=True),
 }
 
 

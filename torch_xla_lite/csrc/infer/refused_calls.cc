@@ -178,7 +178,43 @@ bool HasComplex(const ops::OpInfo&, Arguments arguments, const Limits&) {
   });
 }
 
-// (self, indices, ...)
+// Makes of sizes those that both have together. False if two of the same dimension differ, and none
+// of them is 1.
+bool Broadcast(at::IntArrayRef other, at::DimVector* sizes) {
+  const size_t rank = std::max(other.size(), sizes->size());
+  sizes->insert(sizes->begin(), rank - sizes->size(), 1);
+  int64_t* const same = sizes->end() - other.size();
+  for (size_t i = 0; i < other.size(); ++i) {
+    if (same[i] != other[i] && same[i] != 1 && other[i] != 1) return false;
+    if (same[i] == 1) same[i] = other[i];
+  }
+  return true;
+}
+
+// The sizes of self[indices], without masks: those of all indices stand where the first index is,
+// or in front if dimensions that have none are between them. Nothing if they do not fit together.
+std::optional<at::DimVector> SizesOfIndexed(const at::Tensor& self,
+                                            c10::ArrayRef<c10::IValue> indices) {
+  at::DimVector places, sizes;
+  size_t first = 0, number = 0, num_runs = 0;
+  bool was_index = false;
+  for (int64_t dim = 0; dim < self.dim(); ++dim) {
+    const bool is_index = dim < static_cast<int64_t>(indices.size()) && indices[dim].isTensor() &&
+                          indices[dim].toTensor().defined();
+    if (!is_index) {
+      sizes.push_back(self.size(dim));
+    } else {
+      if (number++ == 0) first = sizes.size();
+      if (!was_index) ++num_runs;
+      if (!Broadcast(indices[dim].toTensor().sizes(), &places)) return std::nullopt;
+    }
+    was_index = is_index;
+  }
+  sizes.insert(sizes.begin() + (num_runs > 1 ? 0 : first), places.begin(), places.end());
+  return sizes;
+}
+
+// (self, indices[, values, ...])
 bool HasMisfitIndices(const ops::OpInfo&, Arguments arguments, const Limits&) {
   const at::Tensor& self = arguments[0].toTensor();
   int64_t dim = 0;
@@ -200,7 +236,12 @@ bool HasMisfitIndices(const ops::OpInfo&, Arguments arguments, const Limits&) {
       ++dim;
     }
   }
-  return selects_of_nothing && !selects_nothing && !has_mask;
+  if (has_mask) return false;
+  const std::optional<at::DimVector> sizes = SizesOfIndexed(self, arguments[1].toListRef());
+  if (!sizes || (selects_of_nothing && !selects_nothing)) return true;
+  if (arguments.size() == 2) return false;
+  at::DimVector all = *sizes;
+  return !Broadcast(arguments[2].toTensor().sizes(), &all) || all != *sizes;
 }
 
 // (self, index, source, ...)
