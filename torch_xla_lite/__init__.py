@@ -81,6 +81,7 @@ from .torch_hooks import (  # noqa: E402
     serialization,
     tensor_methods,
     torchscript,
+    weight_averages,
 )
 
 device.register()
@@ -97,6 +98,7 @@ patches.apply(
     *(moves.PATCHES, tensor_methods.PATCHES, serialization.PATCHES, torchscript.PATCHES),
     *(compile_mode.PATCHES, flex_attention.PATCHES, opcheck.PATCHES, data_loaders.PATCHES),
     *(meta_functions.PATCHES, parallel.PATCHES, safetensors.PATCHES, trainers.PATCHES),
+    weight_averages.PATCHES,
 )
 edited_lowerings.register()
 

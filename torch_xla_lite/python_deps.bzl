@@ -17,7 +17,8 @@ PYTHON_DEPS = {
             "//torch_xla_lite/torch_hooks:graph_cuts", "//torch_xla_lite/torch_hooks:meta_functions",
             "//torch_xla_lite/torch_hooks:moves", "//torch_xla_lite/torch_hooks:opcheck",
             "//torch_xla_lite/torch_hooks:parallel", "//torch_xla_lite/torch_hooks:serialization",
-            "//torch_xla_lite/torch_hooks:tensor_methods", "//torch_xla_lite/torch_hooks:torchscript"],
+            "//torch_xla_lite/torch_hooks:tensor_methods", "//torch_xla_lite/torch_hooks:torchscript",
+            "//torch_xla_lite/torch_hooks:weight_averages"],
         "__main__": ["//torch_xla_lite/commands:__init__"],
         "jax_modules": ["//torch_xla_lite/interop:jax_modules"],
         "launch": ["//torch_xla_lite/mesh/base:distributed"],
@@ -262,6 +263,7 @@ PYTHON_DEPS = {
         "tensor_methods": ["//torch_xla_lite/compiler:index_errors", "//torch_xla_lite/device:__init__",
             "//torch_xla_lite/device:tensor", "//torch_xla_lite/startup:late_jax", "//torch_xla_lite/startup:patches"],
         "torchscript": ["//torch_xla_lite/device:tensor", "//torch_xla_lite/startup:patches"],
+        "weight_averages": ["//torch_xla_lite/startup:patches"],
     },
     "torch_xla_lite/utils": {
         "build_extension": [":cpp_extension"],

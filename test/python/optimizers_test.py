@@ -82,3 +82,15 @@ def test_a_compiled_step_with_a_tensor_as_learning_rate(info: OptimizerInfo, imp
         if isinstance(case.kwargs.get("lr"), torch.Tensor):
             _check(info, implementation, case.kwargs)
             break
+
+
+def test_averages_of_weights_have_integers_among_them():
+    averages = {}
+    for device in ("cpu", "jax"):
+        model = torch.nn.BatchNorm1d(4).to(device)
+        average = torch.optim.swa_utils.AveragedModel(model, use_buffers=True)
+        for _ in range(3):
+            model(torch.ones(2, 4, device=device))
+            average.update_parameters(model)
+        averages[device] = {name: x.cpu() for name, x in average.state_dict().items()}
+    torch.testing.assert_close(averages["jax"], averages["cpu"], rtol=0, atol=0)

@@ -88,17 +88,6 @@ TEST(PendingLimit, WithoutALimitNothingIsCut) {
   for (int i = 0; i < 100'000; ++i) EXPECT_FALSE(limit.Add(op, false));
 }
 
-TEST(PendingLimit, WhatRunsIsCountedAgain) {
-  PendingLimit limit;
-  limit.set_limit(3);
-  const ir::Signature op("op", {}, {});
-  for (int i = 0; i < 10; ++i) {
-    EXPECT_FALSE(limit.Add(op, false));
-    EXPECT_FALSE(limit.Add(op, false));
-    limit.Reset();
-  }
-}
-
 TEST(PendingLimit, AProgramThatNeverRepeatsItselfIsCutAtTwiceTheLimit) {
   PendingLimit limit;
   limit.set_limit(kLimit);
@@ -126,7 +115,6 @@ TEST(PendingLimit, BatchesThatMayBeHeldCutALoopOfFewOps) {
       held = 0;
     }
     EXPECT_LE(held, 6);
-    EXPECT_FALSE(limit.AddUpload(8)) << "labels";
     for (const Op& op : ops) EXPECT_FALSE(limit.Add(*op, false));
   }
   EXPECT_EQ(later.size(), 1) << "graphs of several lengths";
