@@ -111,6 +111,14 @@ def test_an_error_is_raised_once_and_breaks_nothing():
     assert rows.shape == (2, 4)
 
 
+def test_nothing_is_written_through_a_mask_of_another_number():
+    x = X.jax()
+    x[x > 0] = X.flatten()[:2].jax()
+    with pytest.raises(IndexError, match="2 values were assigned to another number"):
+        x.tolist()
+    assert x.tolist() == X.tolist()
+
+
 def test_another_value_of_the_graph_raises_too():
     """As on CUDA, but the tensors stay usable."""
     lost = X.jax()[BAD.jax()]

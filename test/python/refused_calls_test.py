@@ -84,6 +84,9 @@ WRONG = {
     "index_select of no rows": lambda x: x[:0].index_select(0, rows(x)),
     "embedding of no rows": lambda x: F.embedding(rows(x), x[:0]),
     "_foreach_mul_ of a list": lambda x: torch._foreach_mul_([x.clone(), x.long()], 2.5),
+    "an index of no rows": lambda x: x[:0][rows(x)],
+    "an index of no columns": lambda x: x[:, :0][rows(x), rows(x)],
+    "an index of a number": lambda x: x[0, 0].index_put((rows(x),), x[0]),
     "values without indices": lambda x: x.index_put((rows(x)[:0],), x),
     "sums without indices": lambda x: x.index_put((rows(x)[:0],), x, accumulate=True),
     "more values than places": lambda x: x.index_put_((rows(x), rows(x)), x[0].repeat(2)),
@@ -152,18 +155,6 @@ WRONG = {
 @pytest.mark.parametrize("name", WRONG)
 def test_arguments_without_a_meaning_raise(name: str):
     refusals.check(WRONG[name], A)
-
-
-NO_PLACE = {
-    "an index of no rows": lambda x: x[:0][rows(x)],
-    "an index of no columns": lambda x: x[:, :0][rows(x), rows(x)],
-    "an index of a number": lambda x: x[0, 0].index_put((rows(x),), x[0]),
-}
-
-
-@pytest.mark.parametrize("name", NO_PLACE)
-def test_indices_without_a_place_raise(name: str):
-    refusals.check(NO_PLACE[name], A, when_read=True)
 
 
 def test_scatter_that_fits():

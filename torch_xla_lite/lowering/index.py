@@ -154,6 +154,7 @@ def _put_by_mask(x: jax.Array, indices: Indices, values: jax.Array, accumulate: 
         order, count = _ranks(mask)
         failed = lax.ne(count, lax.full_like(count, rows))
         check(failed, f"{rows} values were assigned to another number of True elements of a mask")
+        mask = lax.bitwise_and(mask, broadcast(lax.bitwise_not(failed), mask.shape))
         if rows == 0:
             return x
         values = jnp.take(values, order, axis=before, mode="clip")
