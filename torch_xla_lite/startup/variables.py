@@ -69,8 +69,8 @@ RUN_TIME = {
     "TORCH_XLA_LITE_PENDING_LIMIT": Row(
         NUMBER,
         "2000",
-        "the runtime starts a graph after about this many recorded operations, even if no value is "
-        "read; 0: no limit.",
+        "the runtime starts a graph after about this many recorded operations, or 128 MB "
+        "of copies to the device, even if no value is read; 0: no limit.",
     ),
 }
 
