@@ -109,10 +109,6 @@ def test_an_error_is_raised_once_and_breaks_nothing():
         rows.sum().item()
     assert x.sum().item() == 66
     assert rows.shape == (2, 4)
-
-
-def test_nothing_is_written_through_a_mask_of_another_number():
-    x = X.jax()
     x[x > 0] = X.flatten()[:2].jax()
     with pytest.raises(IndexError, match="2 values were assigned to another number"):
         x.tolist()

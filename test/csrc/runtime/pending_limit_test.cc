@@ -118,6 +118,11 @@ TEST(PendingLimit, BatchesThatMayBeHeldCutALoopOfFewOps) {
     for (const Op& op : ops) EXPECT_FALSE(limit.Add(*op, false));
   }
   EXPECT_EQ(later.size(), 1) << "graphs of several lengths";
+  for (const Op& op : Ops(10)) EXPECT_TRUE(!limit.Add(*op, false) && limit.AddUpload(10 * kBatch));
+  limit.Reset();
+  bool is_cut = false;
+  for (size_t i = 0; i < 2 * kLimit; ++i) is_cut |= limit.Add(*ops[0], false);
+  EXPECT_TRUE(is_cut) << "after copies a loop without them waits too long";
 }
 
 }  // namespace

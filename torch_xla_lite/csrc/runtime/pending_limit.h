@@ -64,7 +64,7 @@ class PendingLimit {
       // The first cut waits for nothing.
       const bool can_wait = count_ < patience_ && uploaded_ < 2 * kMostUploaded;
       if (!cuts_.empty() && can_wait) return false;
-      patience_ = has_new_ ? 2 * limit_ : 2 * patience_;
+      if (count_ >= limit_) patience_ = has_new_ ? 2 * limit_ : 2 * patience_;
       if (cuts_.size() == kMostCuts) cuts_.clear();
       cuts_.insert(last_ops_);
     }
