@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -69,12 +68,6 @@ def test_halves_are_added_up_in_float32(reduce):
     check(data, reduce, lengths=torch.tensor([2999, 1]))
 
 
-@pytest.mark.few_daily(1)
-@each_reduction
-def test_segments_may_be_given_by_their_offsets(reduce):
-    check(torch.randn(8, 3), reduce, offsets=torch.tensor([0, 3, 3, 8]))
-
-
 def test_rows_outside_of_all_offsets_have_no_gradient():
     keywords = {"offsets": torch.tensor([2, 4, 5], device="jax"), "unsafe": True}
     _, gradient = reduced_and_gradient(torch.ones(8), "sum", "jax", **keywords)
@@ -85,12 +78,6 @@ def test_rows_outside_of_all_offsets_have_no_gradient():
 @each_reduction
 def test_nan_wins(reduce):
     check(torch.tensor([1, float("nan"), 3, 4, 4, -1]), reduce, lengths=torch.tensor([3, 3]))
-
-
-def test_many_segments_give_the_same_bits_each_time():
-    data, lengths = torch.randn(50_000, 7).to("jax"), torch.full((500,), 100).to("jax")
-    first, second = (torch.segment_reduce(data, "sum", lengths=lengths).numpy() for _ in range(2))
-    assert np.array_equal(first, second)
 
 
 @pytest.mark.needs("cpu")
@@ -122,11 +109,6 @@ def test_segments_of_columns_that_do_not_fit_are_an_error(offsets, compile_when)
         reduced = torch.segment_reduce(torch.ones(2, 4).jax(), "sum", offsets=offsets, axis=1)
         with pytest.raises(RuntimeError, match=r"aten::segment_reduce.* do not fit its other"):
             reduced.cpu()
-
-
-def test_products_run_as_the_kernel_of_torch():
-    data, lengths = torch.tensor([2.0, 3, 4], device="jax"), torch.tensor([2, 1], device="jax")
-    assert torch.segment_reduce(data, "prod", lengths=lengths).tolist() == [6, 4]
 
 
 def test_whole_numbers_are_refused_as_on_the_cpu():

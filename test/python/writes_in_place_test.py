@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+import torch_xla_lite
 from test.python import tiers
 from torch_xla_lite import debug
 
@@ -34,12 +35,28 @@ def _bytes_allocated(run) -> int:
 
 
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
-def test_a_loop_of_writes_copies_its_base_once(write):
+def test_a_loop_of_writes_copies_its_base_at_most_once(write):
     base = torch.zeros(ROWS, COLUMNS, device="jax")
     for i in range(30):
         write(base, i)
-    num_bytes = _bytes_allocated(lambda: base.sum().item())
-    assert base.nbytes <= num_bytes < 5 * base.nbytes
+    assert _bytes_allocated(lambda: base.sum().item()) < 5 * base.nbytes
+
+
+@pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.Adam, torch.optim.RMSprop])
+def test_a_step_updates_where_the_cpu_does_from_the_first_on(optimizer):
+    def steps(device: str) -> list[int]:
+        weights = [torch.ones(100, 200, device=device, requires_grad=True) for _ in range(3)]
+        updates = optimizer(weights)
+
+        def step() -> None:
+            torch.stack([weight.exp().mean() for weight in weights]).sum().backward()
+            updates.step()
+            torch_xla_lite.sync()
+
+        return [_bytes_allocated(step) for _ in range(4)]
+
+    of_cpu = steps("cpu")
+    assert all(ours <= cpus + 10_000 for ours, cpus in zip(steps("jax"), of_cpu, strict=True))
 
 
 @pytest.mark.parametrize("run", ["interpreted", "traced", "planned"])
@@ -116,11 +133,12 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.parametrize("first", [1, 4, 5])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_loop_that_stores_and_fails_gives_the_values_of_the_cpu(name):
+def test_a_loop_that_stores_and_fails_gives_the_values_of_the_cpu(name, first):
     def run(device: str) -> list:
         x, results = torch.zeros(9, 9).to(device), []
-        for i in range(1, 9):
+        for i in range(first, 9):
             try:
                 found = PROGRAMS[name](x, i)
                 results.append([y.tolist() for y in found])
@@ -129,7 +147,7 @@ def test_a_loop_that_stores_and_fails_gives_the_values_of_the_cpu(name):
         return [*results, x.tolist()]
 
     assert run("jax") == run("cpu")
-    assert debug.metrics()["planned"] > 0
+    assert debug.metrics()["planned"] > 0 or first > 1
 
 
 def test_a_list_of_one_tensor_is_not_written_to():

@@ -47,8 +47,8 @@ class InterpreterTest : public record::RecorderTest {
     const ir::Value value = tensor::XTensorImpl::From(tensor)->Read();
     const ir::Root root{&value};
     const ir::Graph graph = ir::Linearize({&root, 1});
-    std::vector<at::Tensor> leaves;
-    for (const ir::Value& leaf : graph.leaves) leaves.push_back(Iota({leaf.shape()->dims()}));
+    std::vector<Interpreter::Leaf> leaves;
+    for (const ir::Value& leaf : graph.leaves) leaves.push_back({Iota({leaf.shape()->dims()})});
     return interpreter.Run(graph, std::move(leaves)).at(0);
   }
 };
@@ -105,7 +105,7 @@ TEST_F(InterpreterTest, ARootHasItsMemoryForItself) {
   Interpreter interpreter(nullptr, nullptr);
   const ir::Value value = tensor::XTensorImpl::From(x.view({2, 3}))->Read();
   const ir::Root root{&value};
-  const at::Tensor result = interpreter.Run(ir::Linearize({&root, 1}), {leaf}).at(0);
+  const at::Tensor result = interpreter.Run(ir::Linearize({&root, 1}), {{leaf}}).at(0);
   EXPECT_TRUE(result.is_contiguous());
   EXPECT_NE(result.const_data_ptr(), leaf.const_data_ptr());
 }

@@ -41,7 +41,7 @@ class PlanMakerTest : public record::RecorderTest {
     Interpreter interpreter(nullptr, nullptr);
     Planned planned{nullptr, Iota({3, 3}), {}};
     Trace trace;
-    const at::Tensor wanted = interpreter.Run(graph, {planned.leaf}, &trace).at(0);
+    const at::Tensor wanted = interpreter.Run(graph, {{planned.leaf}}, &trace).at(0);
     planned.plan =
         MakePlan(description, trace, /*keeps=*/[](const ir::Signature&) { return true; });
     const std::vector<Plan::Leaf> leaves{{planned.leaf.mutable_data_ptr(), planned.leaf}};

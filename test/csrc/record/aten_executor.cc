@@ -35,8 +35,8 @@ ir::Ref<runtime::Executable> AtenExecutor::Compile(const ir::Graph& /*graph*/) {
 
 std::vector<ir::Ref<ir::Buffer>> AtenExecutor::Execute(runtime::Executable& /*executable*/,
                                                        const ir::Graph& graph) {
-  std::vector<at::Tensor> leaves;
-  for (size_t i = 0; i < graph.leaves.size(); ++i) leaves.push_back(TensorOf(graph.data(i)));
+  std::vector<interpreter::Interpreter::Leaf> leaves;
+  for (size_t i = 0; i < graph.leaves.size(); ++i) leaves.push_back({TensorOf(graph.data(i))});
   std::vector<ir::Ref<ir::Buffer>> buffers;
   for (at::Tensor& root : interpreter_.Run(graph, std::move(leaves))) {
     buffers.push_back(ir::Ref<ir::Buffer>::Take(new CpuBuffer(std::move(root))));

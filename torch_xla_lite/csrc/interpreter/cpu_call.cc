@@ -99,14 +99,19 @@ void GroupedMm(torch::jit::Stack* stack) {
   if (result.dim() == 2) result.narrow(dim, end, result.size(dim) - end).zero_();
 }
 
+// Of an op on a list, which returns nothing in place.
+bool IsOnList(const c10::FunctionSchema& in_place) {
+  return in_place.returns().empty() &&
+         in_place.arguments()[0].type()->kind() == c10::ListType::Kind;
+}
+
 // The same op in place: it computes the same in the memory of its first argument.
 std::optional<c10::OperatorHandle> InPlaceForm(const c10::OperatorHandle& op) {
   const c10::OperatorName& name = op.operator_name();
   const auto form = c10::Dispatcher::singleton().findSchema({name.name + "_", name.overload_name});
   if (!form || form->hasTag(at::Tag::inplace_view)) return std::nullopt;
   const auto& arguments = form->schema().arguments();
-  // Ops on lists return nothing.
-  if (form->schema().returns().size() != 1) return std::nullopt;
+  if (form->schema().returns().size() != 1 && !IsOnList(form->schema())) return std::nullopt;
   const bool is_same = std::ranges::equal(arguments, op.schema().arguments(), {},
                                           &c10::Argument::name, &c10::Argument::name) &&
                        form->hasComputedKernelForDispatchKey(c10::DispatchKey::CPU);
@@ -185,8 +190,9 @@ CpuCall::CpuCall(const ir::Signature& signature) : signature_(signature) {
   rewrites_ = facts.rewrites && !Accumulates(*call_);
   // A graph has no strides: contiguous() records nothing, so kernels that torch calls with
   // contiguous tensors only would get views.
-  takes_any_strides_ = kernel_ != nullptr || op->hasTag(at::Tag::pointwise) ||
-                       IsView(op->schema()) || facts.any_strides;
+  is_pointwise_ = op->hasTag(at::Tag::pointwise);
+  takes_any_strides_ =
+      kernel_ != nullptr || is_pointwise_ || IsView(op->schema()) || facts.any_strides;
   takes_channels_last_ = facts.channels_last;
   if (kernel_ == nullptr && draw_ == nullptr) in_place_ = InPlaceForm(*op);
   is_lowered_ = facts.is_lowered;
@@ -217,6 +223,16 @@ std::vector<Part> CpuCall::KeptParts(std::span<const at::Tensor> operands) const
 
 bool CpuCall::is_view() const {
   return call_ && !signature_.written && IsView(call_->op().schema());
+}
+
+bool CpuCall::may_fail() const {
+  if (signature_.is_zeros) return false;
+  if (!is_possible() || draws_) return true;
+  if (signature_.written || is_view()) return false;
+  const bool is_pointwise = is_pointwise_ || (in_place_ && IsOnList(in_place_->schema()));
+  return !is_pointwise || !std::ranges::all_of(signature_.outputs, [](const ir::Shape* output) {
+    return output != nullptr && c10::isFloatingType(tensor::ScalarTypeOf(output));
+  });
 }
 
 bool CpuCall::is_possible() const {
@@ -269,14 +285,27 @@ at::Tensor CpuCall::Written(std::span<at::Tensor> operands, std::span<const uint
   return base;
 }
 
-// Whether the result may be where `operand` is, if that is the first argument of the call.
-bool CpuCall::FitsResult(const c10::IValue& argument, const at::Tensor& operand) const {
-  const ir::Shape* shape = signature_.outputs[0];
-  return argument.isTensor() && argument.toTensor().is_same(operand) &&
-         signature_.outputs.size() == 1 && shape != nullptr && operand.is_contiguous() &&
-         !operand.is_conj() && !operand.is_neg() &&
-         operand.sizes() == at::IntArrayRef(shape->dims()) &&
-         operand.scalar_type() == tensor::ScalarTypeOf(shape);
+size_t CpuCall::num_overwritten() const {
+  if (is_view()) return 0;
+  return in_place_ && IsOnList(in_place_->schema()) ? signature_.outputs.size() : 1;
+}
+
+// Whether the results may be where the first operands are, if those are the call's first argument.
+bool CpuCall::FitResults(const c10::IValue& argument, std::span<const at::Tensor> operands) const {
+  if (!argument.isTensor() && !argument.isTensorList()) return false;
+  const c10::List<at::Tensor> list =
+      argument.isTensor() ? c10::List<at::Tensor>({argument.toTensor()}) : argument.toTensorList();
+  const std::vector<const ir::Shape*>& outputs = signature_.outputs;
+  if (list.size() != outputs.size() || operands.size() < outputs.size()) return false;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const at::Tensor& operand = operands[i];
+    const bool fits = list.get(i).is_same(operand) && outputs[i] != nullptr &&
+                      operand.is_contiguous() && !operand.is_conj() && !operand.is_neg() &&
+                      operand.sizes() == at::IntArrayRef(outputs[i]->dims()) &&
+                      operand.scalar_type() == tensor::ScalarTypeOf(outputs[i]);
+    if (!fits) return false;
+  }
+  return true;
 }
 
 // Where the kernel refuses the dtypes of a call that has a lowering, in wider ones.
@@ -335,8 +364,10 @@ std::vector<at::Tensor> CpuCall::ResultsOf(Width width, std::span<const at::Tens
   const torch::jit::Stack arguments = complete_ == nullptr ? torch::jit::Stack() : stack;
   if (kernel_ != nullptr) {
     kernel_(&stack);
-  } else if (may_overwrite && in_place_ && FitsResult(stack[0], operands[0])) {
+  } else if (may_overwrite && in_place_ && FitResults(stack[0], operands)) {
+    const c10::IValue first = stack[0];
     in_place_->callBoxed(&stack);
+    stack = {first};
   } else {
     call_->Call(&stack);
   }

@@ -60,6 +60,9 @@ class CpuCall final : public ir::Signature::Derived {
   // Whether its results are views of an operand, and it writes to none.
   bool is_view() const;
 
+  // Whether something may be wrong with its operands that was not known when it was recorded.
+  bool may_fail() const;
+
   // Whether the results of a step are views at places that vary.
   static bool Moves(const ir::Step& step) {
     return step.num_scalars > 0 && Of(*step.signature).is_view();
@@ -79,9 +82,12 @@ class CpuCall final : public ir::Signature::Derived {
     return KeptCall::Keep(part, scalar_dtypes_, result);
   }
 
+  // How many of its first operands it may overwrite: one, all of a list, or none if it is a view.
+  size_t num_overwritten() const;
+
   // Returns one tensor for each output of the signature, undefined where the signature has none.
   // `scalars` are those of the node. may_overwrite: whether the call is the last that needs the
-  // memory of the first operand, so that the result may be there; no other operand is written to.
+  // memory of the first operands, so that the results may be there; no other is written to.
   // Raises what the kernel raises, or aten::UnexpectedResults, and then has written to no
   // operand.
   std::vector<at::Tensor> Run(std::span<at::Tensor> operands, std::span<const uint64_t> scalars,
@@ -97,7 +103,7 @@ class CpuCall final : public ir::Signature::Derived {
                                     std::span<const uint64_t> scalars, bool may_overwrite) const;
   at::Tensor Written(std::span<at::Tensor> operands, std::span<const uint64_t> scalars,
                      bool may_overwrite) const;
-  bool FitsResult(const c10::IValue& argument, const at::Tensor& operand) const;
+  bool FitResults(const c10::IValue& argument, std::span<const at::Tensor> operands) const;
   void SetEndOfSlice(torch::jit::Stack* stack) const;
   void Narrow(Width width, std::span<at::Tensor> results) const;
   at::Tensor Checked(at::Tensor result, size_t output) const;
@@ -123,6 +129,7 @@ class CpuCall final : public ir::Signature::Derived {
   std::optional<ops::IndexArguments> index_;
   bool needs_dense_operand_ = false;
   bool rewrites_ = false;
+  bool is_pointwise_ = false;
   bool takes_any_strides_ = false;
   bool takes_channels_last_ = false;
   bool is_reshape_ = false;

@@ -67,12 +67,17 @@ bool FillsMemory(const at::Tensor& tensor) {
   return tensor.has_storage() && tensor.nbytes() == tensor.storage().nbytes() && !IsApart(tensor);
 }
 
+// Whether its memory is that of a leaf, which a buffer owns.
+bool IsBorrowed(const at::Tensor& tensor) {
+  return tensor.has_storage() && tensor.storage().data_ptr().get_context() == nullptr;
+}
+
 // The same, in memory that nothing else refers to.
 at::Tensor Owned(at::Tensor tensor) {
   const aten::KernelKeysGuard keys;
   tensor = Dense(tensor);
-  const bool is_shared =
-      tensor.use_count() > 1 || tensor.storage().use_count() > 1 || IsApart(tensor);
+  const bool is_part = IsApart(tensor) || (IsBorrowed(tensor) && !FillsMemory(tensor));
+  const bool is_shared = tensor.use_count() > 1 || tensor.storage().use_count() > 1 || is_part;
   return is_shared || tensor.storage_offset() != 0 ? tensor.clone(at::MemoryFormat::Contiguous)
                                                    : tensor;
 }
@@ -164,16 +169,34 @@ bool Interpreter::RunsLowering(const ir::Signature& call) const {
   return !has_kernel && !call.is_zeros;
 }
 
-std::vector<at::Tensor> Interpreter::Run(const ir::Graph& graph, std::vector<at::Tensor> leaves,
+// The number of the first step of those, at the end of a graph, of which none is known to fail.
+size_t Interpreter::EndOfFailing(const ir::Description& graph) const {
+  const auto may_fail = [this](const ir::Step& step) {
+    return step.kind != ir::StepKind::kLeaf &&
+           (IsLowered(*step.signature) || CpuCall::Of(*step.signature).may_fail());
+  };
+  size_t end = graph.steps.size();
+  while (end > 0 && !may_fail(graph.steps[end - 1])) --end;
+  return end;
+}
+
+std::vector<at::Tensor> Interpreter::Run(const ir::Graph& graph, std::vector<Leaf> leaves,
                                          Trace* trace) {
   const device::BlockScope blocks;
   const ir::Description& description = graph.description();
   const Lifetimes lifetimes(graph);
   std::vector<std::vector<at::Tensor>> results(description.steps.size());
-  // Whether nothing else needs the memory of the call's first operand. Leaves have other owners.
+  // What a second reference keeps from being overwritten: leaves, and until nothing may fail also
+  // those that are donated.
+  std::vector<at::Tensor> kept, donated;
+  const bool may_take = std::ranges::any_of(leaves, &Leaf::is_exclusive);
+  const size_t end_of_failing = may_take ? EndOfFailing(description) : results.size();
+  has_written_ = false;
+  // Whether nothing else needs the memory of the call's first operand.
   const auto may_overwrite = [&](const at::Tensor& first, uint32_t i) {
     if (first.use_count() > 1 || !first.has_storage() || first._is_zerotensor()) return false;
     if (IsApart(first) || MayOverlap(first)) return false;
+    if (IsBorrowed(first) && !FillsMemory(first)) return false;
     size_t owners = 1;
     // So few that the cost of a chain of writes stays linear: the longest are copied.
     constexpr uint32_t kMostWrites = 64;
@@ -188,8 +211,12 @@ std::vector<at::Tensor> Interpreter::Run(const ir::Graph& graph, std::vector<at:
   size_t leaf = 0;
   for (uint32_t i = 0; i < results.size(); ++i) {
     const ir::Step& step = description.steps[i];
+    if (i == end_of_failing) donated.clear();
     if (step.kind == ir::StepKind::kLeaf) {
-      results[i] = {leaves[leaf++]};
+      results[i] = {leaves[leaf].tensor};
+      const bool is_donated = step.donated && leaves[leaf].is_exclusive;
+      if (!is_donated || i < end_of_failing) (is_donated ? donated : kept).push_back(results[i][0]);
+      leaves[leaf++].tensor.reset();
       if (trace != nullptr) trace->AddLeaf(results[i][0]);
       continue;
     }
@@ -201,8 +228,14 @@ std::vector<at::Tensor> Interpreter::Run(const ir::Graph& graph, std::vector<at:
     lifetimes.ForEachFreedAfter(i, [&](ir::Position done) {
       if (done.step != i) results[done.step][done.output].reset();
     });
-    const bool overwrites = !operands.empty() && may_overwrite(operands[0], i);
-    if (trace != nullptr) trace->BeginCall(step.operands, operands, overwrites);
+    const auto first = std::span(operands).first(
+        std::min(operands.size(), CpuCall::Of(*step.signature).num_overwritten()));
+    const bool overwrites =
+        !first.empty() && std::ranges::all_of(first, [&](const at::Tensor& operand) {
+          return may_overwrite(operand, i);
+        });
+    if (trace != nullptr) trace->BeginCall(step.operands, operands, overwrites ? first.size() : 0);
+    has_written_ = has_written_ || (overwrites && std::ranges::any_of(first, IsBorrowed));
     results[i] = RunCall(*graph.nodes[i], std::move(operands), overwrites);
     if (trace != nullptr) {
       if (CpuCall::Moves(step)) std::ranges::transform(results[i], results[i].begin(), Apart);

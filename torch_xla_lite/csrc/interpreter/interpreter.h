@@ -9,8 +9,8 @@
 // than threefry. Where the CPU's kernel refuses the dtypes of a call, it runs in
 // wider ones (wider_dtypes.h). Calls for which there is no kernel run their lowering, which is
 // compiled for each. A call that is the last to need the memory of its first operand may have its
-// result there: a loop that writes into a tensor copies it once. A graph that comes back runs by a
-// plan (plan.h), with the same bits. Not thread-safe.
+// result there: a loop that writes into a tensor copies it once, and a parameter is updated where
+// it is. A graph that comes back runs by a plan (plan.h), with the same bits. Not thread-safe.
 
 #ifndef TORCH_XLA_LITE_CSRC_INTERPRETER_INTERPRETER_H_
 #define TORCH_XLA_LITE_CSRC_INTERPRETER_INTERPRETER_H_
@@ -53,11 +53,20 @@ class Interpreter {
   // Whether the CPU has no kernel for a call, so that its lowering is compiled.
   bool RunsLowering(const ir::Signature& call) const;
 
-  // Computes the roots of a graph. Each is dense and has its memory for itself. `leaves` are those
-  // of the graph; they are only read. Raises what a kernel or lowering raises.
+  struct Leaf {
+    at::Tensor tensor;  // In borrowed memory (tensor/host_view.h).
+    // Whether it may be overwritten, if the graph donates it.
+    bool is_exclusive = false;
+  };
+
+  // Computes the roots of a graph. Each is dense and has its memory for itself, which may be that
+  // of a donated leaf. Raises what a kernel or lowering raises; then nothing has changed, unless
+  // has_written().
   // trace: what the run does is noted there.
-  std::vector<at::Tensor> Run(const ir::Graph& graph, std::vector<at::Tensor> leaves,
+  std::vector<at::Tensor> Run(const ir::Graph& graph, std::vector<Leaf> leaves,
                               Trace* trace = nullptr);
+  // Whether the last run has written to leaves. As Plan::has_written.
+  bool has_written() const { return has_written_; }
 
   // A plan of a graph whose run was traced.
   std::unique_ptr<Plan> MakePlan(const ir::Graph& graph, const Trace& trace) const;
@@ -67,6 +76,7 @@ class Interpreter {
 
  private:
   bool IsLowered(const ir::Signature& call) const;
+  size_t EndOfFailing(const ir::Description& graph) const;
   std::vector<at::Tensor> RunCall(const ir::Node& node, std::vector<at::Tensor> operands,
                                   bool may_overwrite);
   const RunLowering run_lowering_;
@@ -74,6 +84,7 @@ class Interpreter {
   std::unordered_set<std::string> lowered_;
   // Of ops with dtypes that their kernels refuse.
   std::unordered_map<std::string, Width> widths_;
+  bool has_written_ = false;
 };
 
 }  // namespace torch_xla_lite::interpreter

@@ -144,8 +144,7 @@ class PlanMaker {
   // its tensors say all that it does.
   bool IsView(uint32_t node) const {
     const ir::Step& call = graph_.steps[node];
-    const bool writes = steps_[node].overwrites && !CpuCall::Of(*call.signature).is_view();
-    if (writes || call.num_scalars > 0) return false;
+    if (steps_[node].overwrites || call.num_scalars > 0) return false;
     return std::ranges::all_of(steps_[node].results, [&](const Trace::Value& result) {
       return result.memory != kNone && IsOperand(result.memory, node);
     });
@@ -314,9 +313,9 @@ class PlanMaker {
       if (i == node || graph_.steps[i].kind == ir::StepKind::kLeaf) continue;
       if (IsOperand(leaf, i)) return false;
       if (!IsOperand(written, i)) continue;
-      const CpuCall& call = CpuCall::Of(*graph_.steps[i].signature);
-      const bool writes = steps_[i].overwrites && !call.is_view();
-      if (writes && (is_read || !call.rewrites() || NumUses(written, i) > 1)) return false;
+      const bool writes = steps_[i].overwrites;
+      const bool rewrites = CpuCall::Of(*graph_.steps[i].signature).rewrites();
+      if (writes && (is_read || !rewrites || NumUses(written, i) > 1)) return false;
       is_read = is_read || !writes;
     }
     return true;

@@ -20,18 +20,24 @@ bool Trace::Value::Describes(const at::Tensor& tensor, bool anywhere) const {
 }
 
 void Trace::AddLeaf(const at::Tensor& leaf) {
-  BeginCall({}, {}, /*overwrites=*/false);
+  BeginCall({}, {}, /*num_overwritten=*/0);
   EndCall({&leaf, 1});
+  leaves_.insert(steps_.back().results[0].memory);
 }
 
 void Trace::BeginCall(std::span<const ir::Position> positions, std::span<const at::Tensor> operands,
-                      bool overwrites) {
-  for (size_t i = 0; i < operands.size(); ++i) {
+                      size_t num_overwritten) {
+  const auto memory_at = [this](ir::Position position) {
+    return steps_[position.step].results[position.output].memory;
+  };
+  const bool overwrites_leaf = std::ranges::any_of(
+      positions.first(num_overwritten),
+      [&](ir::Position position) { return leaves_.contains(memory_at(position)); });
+  for (size_t i = overwrites_leaf ? num_overwritten : 0; i < operands.size(); ++i) {
     if (!operands[i].defined() || !operands[i].has_storage()) continue;
-    known_.emplace_back(operands[i].storage(),
-                        steps_[positions[i].step].results[positions[i].output].memory);
+    known_.emplace_back(operands[i].storage(), memory_at(positions[i]));
   }
-  steps_.push_back({{}, overwrites});
+  steps_.push_back({{}, num_overwritten > 0 && !overwrites_leaf});
 }
 
 void Trace::EndCall(std::span<const at::Tensor> results) {

@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -43,12 +44,14 @@ class Trace {
   };
   struct Step {
     std::vector<Value> results;
-    bool overwrites = false;  // Its result may be in the memory of its first operand.
+    bool overwrites = false;  // Its results may be in the memory of its first operands.
   };
 
   void AddLeaf(const at::Tensor& leaf);
+  // num_overwritten: of the first operands. If a leaf is one, the results are noted as if they had
+  // memories of their own: whether the call does so again is decided anew.
   void BeginCall(std::span<const ir::Position> positions, std::span<const at::Tensor> operands,
-                 bool overwrites);
+                 size_t num_overwritten);
   void EndCall(std::span<const at::Tensor> results);
 
   // Whether all values are plain: elements in memory, without a change that is left to the reader.
@@ -63,6 +66,7 @@ class Trace {
 
   std::vector<Step> steps_;
   std::vector<size_t> memories_;
+  std::unordered_set<uint32_t> leaves_;  // Their memories.
   bool is_plain_ = true;
   // Those of the current call. They are held, so that no new memory has the same address.
   std::vector<std::pair<c10::Storage, uint32_t>> known_;

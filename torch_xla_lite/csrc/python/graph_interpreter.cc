@@ -1,11 +1,14 @@
 #include "torch_xla_lite/csrc/python/graph_interpreter.h"
 
 #include <c10/core/DefaultDtype.h>
+#include <c10/core/Storage.h>
+#include <c10/core/TensorImpl.h>
 #include <pybind11/numpy.h>
 
 #include <exception>
 #include <limits>
 #include <stdexcept>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -29,12 +32,22 @@ namespace py = pybind11;
 namespace torch_xla_lite::python {
 namespace {
 
-// The data of a leaf that is donated, in memory that nothing else refers to.
-at::Tensor OwnTensor(const PyBuffer& buffer, void* data, const ir::Shape* shape) {
+const PyBuffer& BufferOf(const ir::Graph& graph, size_t leaf) {
+  return static_cast<const PyBuffer&>(*graph.data(leaf));
+}
+
+// Whether nothing but the buffer refers to its memory.
+bool HasOwnTensor(const PyBuffer& buffer) {
   const at::Tensor& tensor = buffer.tensor();
-  const bool is_exclusive =
-      !buffer.array() && tensor.use_count() == 1 && tensor.storage().use_count() == 1;
-  return is_exclusive ? tensor : CopyOf(data, shape);
+  return !buffer.array() && tensor.use_count() == 1 && tensor.storage().use_count() == 1;
+}
+
+// A tensor that fills a memory.
+at::Tensor LikeIn(c10::Storage storage, const at::Tensor& tensor) {
+  at::Tensor like(at::detail::make_tensor_base<c10::TensorImpl>(
+      std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU), tensor.dtype()));
+  like.unsafeGetTensorImpl()->set_sizes_contiguous(tensor.sizes());
+  return like;
 }
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
@@ -122,7 +135,7 @@ std::optional<std::vector<ir::Ref<ir::Buffer>>> GraphInterpreter::Run(
   std::vector<HostData> data;
   data.reserve(graph.leaves.size());
   for (size_t i = 0; i < graph.leaves.size(); ++i) {
-    data.push_back(DataOf(static_cast<const PyBuffer&>(*graph.data(i))));
+    data.push_back(DataOf(BufferOf(graph, i)));
   }
   std::optional<std::vector<at::Tensor>> roots;
   if (has_plan) roots = RunPlan(*kept, graph, data);
@@ -147,28 +160,39 @@ std::optional<std::vector<ir::Ref<ir::Buffer>>> GraphInterpreter::Run(
   const std::chrono::duration<double> seconds =
       std::chrono::steady_clock::now() - start - compiling_;
   // Where leaves may have been overwritten, no code of Python runs, which may raise.
-  graphs_.Note(graph, seconds.count(), /*may_raise=*/!has_plan || kept->plan == nullptr);
+  const bool has_planned = has_plan && kept->plan != nullptr;
+  graphs_.Note(graph, seconds.count(),
+               /*may_raise=*/!has_planned && !interpreter_.has_written());
   return results;
 }
 
 std::optional<std::vector<at::Tensor>> GraphInterpreter::RunCalls(const ir::Graph& graph,
                                                                   std::span<const HostData> data,
                                                                   interpreter::Trace* trace) {
-  std::vector<at::Tensor> leaves;
+  std::vector<interpreter::Interpreter::Leaf> leaves;
+  std::unordered_map<const void*, size_t> exclusive;  // By their memories.
   for (size_t i = 0; i < data.size(); ++i) {
     const ir::Shape* const shape = graph.leaves[i].shape();
-    leaves.emplace_back(tensor::HostView(tensor::ScalarTypeOf(shape), shape->dims(),
-                                         const_cast<void*>(data[i].start)));
+    leaves.push_back({at::Tensor(tensor::HostView(tensor::ScalarTypeOf(shape), shape->dims(),
+                                                  const_cast<void*>(data[i].start)))});
+    leaves[i].is_exclusive = graph.mesh == 0 && HasOwnTensor(BufferOf(graph, i));
+    if (leaves[i].is_exclusive) exclusive.emplace(data[i].start, i);
   }
   try {
     const py::gil_scoped_release no_gil;
-    return interpreter_.Run(graph, std::move(leaves), trace);
+    auto roots = interpreter_.Run(graph, std::move(leaves), trace);
+    for (at::Tensor& root : roots) {
+      const auto leaf = exclusive.find(root.const_data_ptr());
+      if (leaf == exclusive.end() || root.numel() == 0) continue;
+      root = LikeIn(BufferOf(graph, leaf->second).tensor().storage(), root);
+    }
+    return roots;
   } catch (const std::exception& error) {
-    if (runtime::Runtime::Get().executor().IsTransient(error)) throw;
-    return std::nullopt;
+    if (interpreter_.has_written() || runtime::Runtime::Get().executor().IsTransient(error)) throw;
   } catch (const runtime::StepFailure&) {
-    return std::nullopt;
+    if (interpreter_.has_written()) throw;
   }
+  return std::nullopt;
 }
 
 std::optional<std::vector<at::Tensor>> GraphInterpreter::RunPlan(KeptPlan& kept,
@@ -184,8 +208,9 @@ std::optional<std::vector<at::Tensor>> GraphInterpreter::RunPlan(KeptPlan& kept,
   for (size_t i = 0; i < data.size(); ++i) {
     leaves.push_back({const_cast<void*>(data[i].start), {}});
     if (!kept.plan->Overwrites(i)) continue;
-    const auto& buffer = static_cast<const PyBuffer&>(*graph.data(i));
-    leaves[i].tensor = OwnTensor(buffer, leaves[i].data, graph.leaves[i].shape());
+    const PyBuffer& buffer = BufferOf(graph, i);
+    leaves[i].tensor =
+        HasOwnTensor(buffer) ? buffer.tensor() : CopyOf(leaves[i].data, graph.leaves[i].shape());
     leaves[i].data = leaves[i].tensor.mutable_data_ptr();
   }
   try {
