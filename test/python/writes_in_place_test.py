@@ -123,6 +123,7 @@ PROGRAMS = {
         x.index_select(0, _places(x, i, 5)),
     )[1],
     "all of it": lambda x, i: (x[i].fill_(i), x.mul_(2), x.cumsum(0))[2],
+    "all of it, through views": lambda x, i: (x[None][0][None][0].mul_(2).add_(i),),
     "a view that stays": lambda x, i: (x[i].fill_(i), x[i - 1].clone(), x[i])[1:],
     "a row that may be there": lambda x, i: (x[i].copy_(x[min(i, 4)]), x.add_(i))[1:],
     "columns, once of rows that are one memory": lambda x, i: (

@@ -159,7 +159,7 @@ std::optional<std::vector<ir::Ref<ir::Buffer>>> GraphInterpreter::Run(
   }
   const std::chrono::duration<double> seconds =
       std::chrono::steady_clock::now() - start - compiling_;
-  // Where leaves may have been overwritten, no code of Python runs, which may raise.
+  // Where leaves may have been overwritten, the results must not be lost.
   const bool has_planned = has_plan && kept->plan != nullptr;
   graphs_.Note(graph, seconds.count(),
                /*may_raise=*/!has_planned && !interpreter_.has_written());

@@ -1,7 +1,9 @@
 #include "torch_xla_lite/csrc/python/interpreted_graphs.h"
 
+#include <optional>
 #include <utility>
 
+#include "torch_xla_lite/csrc/python/deferred_interrupts.h"
 #include "torch_xla_lite/csrc/python/description.h"
 
 namespace py = pybind11;
@@ -16,11 +18,18 @@ void InterpretedGraphs::Note(const ir::Graph& graph, double seconds, bool may_ra
   if (known != graphs_.end()) {
     ++known->second.runs;
     known->second.seconds += seconds;
-  } else if (may_raise) {
+    return;
+  }
+  std::optional<DeferredInterrupts> deferred;
+  if (!may_raise) deferred.emplace();
+  try {
     if (graphs_.size() == kMost) graphs_.clear();
     const size_t num_ops = graph.nodes.size() - graph.leaves.size();
     py::object place = note_interpreted_(num_ops, seconds, structure, Describer(graph));
     graphs_.emplace(structure, Graph{std::move(place), num_ops, /*runs=*/1, seconds});
+  } catch (py::error_already_set& error) {
+    if (may_raise) throw;
+    error.discard_as_unraisable("an interpreted graph");
   }
 }
 

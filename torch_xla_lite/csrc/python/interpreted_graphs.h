@@ -26,8 +26,7 @@ class InterpretedGraphs {
   explicit InterpretedGraphs(pybind11::function note_interpreted)
       : note_interpreted_(std::move(note_interpreted)) {}
 
-  // Counts a run of a graph. may_raise: whether the compiler is told of a new one; otherwise it is
-  // among all others.
+  // Counts a run of a graph. may_raise: otherwise what is wrong is printed, and an interrupt waits.
   void Note(const ir::Graph& graph, double seconds, bool may_raise);
   // The graphs that are kept, and one without a structure for the runs of all others.
   pybind11::list Rows() const;
