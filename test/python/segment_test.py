@@ -64,8 +64,7 @@ def test_segments_are_reduced_as_on_the_cpu(lengths, shape, reduce, dtype, initi
 @pytest.mark.few_daily(1)
 @each_reduction
 def test_halves_are_added_up_in_float32(reduce):
-    data = torch.rand(3000, 2).half()
-    check(data, reduce, lengths=torch.tensor([2999, 1]))
+    check(torch.rand(3000, 2).half(), reduce, lengths=torch.tensor([2999, 1]))
 
 
 def test_rows_outside_of_all_offsets_have_no_gradient():

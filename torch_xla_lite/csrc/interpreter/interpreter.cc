@@ -196,7 +196,9 @@ std::vector<at::Tensor> Interpreter::Run(const ir::Graph& graph, std::vector<Lea
   const auto may_overwrite = [&](const at::Tensor& first, uint32_t i) {
     if (first.use_count() > 1 || !first.has_storage() || first._is_zerotensor()) return false;
     if (IsApart(first) || MayOverlap(first)) return false;
-    if (IsBorrowed(first)) return FillsMemory(first) && first.storage().use_count() == 1;
+    if (IsBorrowed(first)) {
+      return first.numel() > 0 && FillsMemory(first) && first.storage().use_count() == 1;
+    }
     size_t owners = 1;
     // So few that the cost of a chain of writes stays linear: the longest are copied.
     constexpr uint32_t kMostWrites = 64;
