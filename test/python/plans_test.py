@@ -401,3 +401,23 @@ def test_graphs_that_do_not_come_back_have_no_plan():
     for size in range(1, 20):
         torch.ones(size).jax().mul(2).sum().item()
     assert debug.metrics()["plans"] == 0
+
+
+def test_a_call_on_many_tensors_is_planned_in_no_time():
+    """In time that is cubic in their number, it would take a minute."""
+    tensors = [torch.zeros(1).jax() for _ in range(3000)]
+    for number in range(1, 5):
+        torch._foreach_add_(tensors, 1)
+        assert tensors[-1].item() == number
+    assert planned() > 0
+
+
+def test_a_loop_over_numbers_has_one_plan():
+    assert [v.item() for v in torch.arange(300.0).jax() if v > 297] == [298, 299]
+    assert debug.metrics()["plans"] == 1
+
+
+def test_what_is_computed_is_read_without_a_graph():
+    x = torch.arange(600.0).view(20, 30)
+    assert torch.equal(x.jax().t()[2:9, 1::3].cpu(), x.t()[2:9, 1::3])
+    assert debug.metrics()["interpretations"] == 0

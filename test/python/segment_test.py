@@ -108,10 +108,3 @@ def test_segments_of_columns_that_do_not_fit_are_an_error(offsets, compile_when)
         reduced = torch.segment_reduce(torch.ones(2, 4).jax(), "sum", offsets=offsets, axis=1)
         with pytest.raises(RuntimeError, match=r"aten::segment_reduce.* do not fit its other"):
             reduced.cpu()
-
-
-def test_whole_numbers_are_refused_as_on_the_cpu():
-    data, lengths = torch.ones(4, dtype=torch.int64), torch.tensor([2, 2])
-    for place in ("cpu", "jax"):
-        with pytest.raises(NotImplementedError, match="not implemented for 'Long'"):
-            torch.segment_reduce(data.to(place), "sum", lengths=lengths.to(place))

@@ -19,25 +19,14 @@ def test_each_storage_has_an_id_of_its_own():
     assert 0 not in ids
 
 
-def test_views_have_the_id_of_their_base():
+def test_views_and_what_was_written_to_have_the_id_of_the_base():
     base = torch.arange(6.0, device="jax")
     for view in (base.view(2, 3).t(), base[2:], base.detach(), base.view(torch.int32)):
         assert address(view) == address(base)
         assert view.storage().data_ptr() == address(base)
-
-
-def test_writing_keeps_the_id():
-    base = torch.arange(6.0, device="jax")
-    before = address(base)
-    base.add_(1)
+    before = address(base.add_(1))
     torch.jax.synchronize()
     assert address(base) == before
-
-
-def test_ranges_of_bytes_do_not_overlap():
-    first, second = (torch.zeros(1000, device="jax") for _ in range(2))
-    low, high = sorted((first, second), key=address)
-    assert address(low) + low.untyped_storage().nbytes() <= address(high)
 
 
 def test_a_storage_that_grows_moves():
@@ -54,11 +43,8 @@ def test_the_address_of_a_tensor_is_that_of_its_first_element():
     assert base.data_ptr() == address(base)
     assert base[1, 2:].data_ptr() == address(base) + 6 * 4
     assert torch.zeros(0, device="jax").data_ptr() == 0
-
-
-def test_addresses_of_other_tensors_are_unchanged():
-    tensor = torch.zeros(3)
-    assert tensor.data_ptr() == address(tensor) != 0
+    on_cpu = torch.zeros(3)
+    assert on_cpu.data_ptr() == address(on_cpu) != 0
 
 
 def test_torch_refuses_to_use_the_address_as_memory():

@@ -224,9 +224,10 @@ class PlanMaker {
     if (!std::ranges::all_of(parts, is_traced)) return false;
     std::vector<Plan::Step> steps;
     std::vector<Trace::Value> values = traced;
+    const Uses uses = UsesOf(node);
     for (const Part& part : parts) {
       Trace::Value& value = values.at(part.output);
-      const uint32_t dead = DeadOperand(node, part, value);
+      const uint32_t dead = DeadOperand(node, part, value, uses);
       if (dead != kNone) value.memory = dead;
       Plan::Step& step = steps.emplace_back();
       step.node = node;
@@ -252,22 +253,53 @@ class PlanMaker {
     return true;
   }
 
-  // The memory of an operand in which a part of a call may have its result instead: nothing needs
-  // the operand later, and each element of the result needs of that memory what is in its own
-  // place.
-  uint32_t DeadOperand(uint32_t node, const Part& part, const Trace::Value& result) {
-    if (!IsPointwise(part.op) || IsOperand(result.memory, node)) return kNone;
+  // What a call has of a memory: an operand that is there, and how many are there or in its views.
+  struct Use {
+    const Trace::Value* value = nullptr;
+    std::ptrdiff_t count = 0;
+  };
+  using Uses = std::unordered_map<uint32_t, Use>;
+
+  Uses UsesOf(uint32_t node) const {
+    Uses uses;
     for (const ir::Position operand : graph_.steps[node].operands) {
       const Trace::Value& value = ValueAt(operand);
-      if (value.memory == kNone || last_use_[value.memory] != node) continue;
-      const Kind kind = memories_[value.memory].kind;
+      ForEachIn(value.memory, [&](uint32_t memory) { ++uses[memory].count; });
+      if (value.memory != kNone) uses[value.memory].value = &value;
+    }
+    return uses;
+  }
+
+  // The memory of an operand in which a part of a call may have its result instead: nothing needs
+  // the operand later, and each element of the result needs of that memory what is in its own
+  // place. A call on lists has as many parts as operands.
+  uint32_t DeadOperand(uint32_t node, const Part& part, const Trace::Value& result,
+                       const Uses& uses) {
+    if (!IsPointwise(part.op) || uses.contains(result.memory)) return kNone;
+    for (const uint32_t memory : MemoriesOf(part)) {
+      const auto use = uses.find(memory);
+      if (use == uses.end() || use->second.value == nullptr || last_use_[memory] != node) continue;
+      const Kind kind = memories_[memory].kind;
       const bool is_leaf = kind == Kind::kLeaf;
-      if (kind == Kind::kView || (is_leaf && !is_donated_[value.memory])) continue;
-      if (!IsPlaceFor(result, value) || !NeedsOnlyOwnPlaces(node, part, value)) continue;
-      if (!is_leaf || node > last_failing_) return value.memory;
+      if (kind == Kind::kView || (is_leaf && !is_donated_[memory])) continue;
+      const Trace::Value& value = *use->second.value;
+      if (!IsPlaceFor(result, value)) continue;
+      if (!NeedsOnlyOwnPlaces(part, value, use->second.count)) continue;
+      if (!is_leaf || node > last_failing_) return memory;
       fits_in_leaf_ = true;
     }
     return kNone;
+  }
+
+  // Those of its tensors, in the order of its arguments.
+  std::vector<uint32_t> MemoriesOf(const Part& part) const {
+    std::vector<uint32_t> memories;
+    for (const c10::IValue& argument : part.arguments) {
+      if (!argument.isTensor() || !argument.toTensor().defined()) continue;
+      const auto found = memory_of_.find(argument.toTensor().storage().unsafeGetStorageImpl());
+      if (found != memory_of_.end()) memories.push_back(found->second);
+    }
+    return memories;
   }
 
   // Whether a value fills its memory, and a result like it could.
@@ -321,8 +353,9 @@ class PlanMaker {
     return true;
   }
 
-  // Whether all that a call needs of a memory is a value that fills it, for a part of the call.
-  bool NeedsOnlyOwnPlaces(uint32_t node, const Part& part, const Trace::Value& value) const {
+  // Whether all that a call needs of a memory, `count` times, is a value that fills it, for a part
+  // of the call.
+  bool NeedsOnlyOwnPlaces(const Part& part, const Trace::Value& value, std::ptrdiff_t count) const {
     const at::Tensor whole = memories_[value.memory].Tensor(value);
     std::ptrdiff_t uses = 0;
     for (const c10::IValue& argument : part.arguments) {
@@ -332,7 +365,7 @@ class PlanMaker {
       if (!value.Describes(tensor)) return false;
       ++uses;
     }
-    return uses == NumUses(value.memory, node);
+    return uses == count;
   }
 
   void Replace(uint32_t memory, uint32_t by) {
@@ -344,11 +377,8 @@ class PlanMaker {
 
   Access AccessOf(const Part& part, uint32_t node) const {
     Access access;
-    for (const c10::IValue& argument : part.arguments) {
-      if (!argument.isTensor() || !argument.toTensor().defined()) continue;
-      const auto found = memory_of_.find(argument.toTensor().storage().unsafeGetStorageImpl());
-      if (found == memory_of_.end()) continue;
-      ForEachIn(found->second, [&](uint32_t memory) { access.reads.push_back(memory); });
+    for (const uint32_t used : MemoriesOf(part)) {
+      ForEachIn(used, [&](uint32_t memory) { access.reads.push_back(memory); });
     }
     access.writes.push_back(steps_[node].results[part.output].memory);
     return access;

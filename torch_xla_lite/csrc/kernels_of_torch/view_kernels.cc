@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -29,6 +30,10 @@ void Share(const OperatorHandle&, DispatchKeySet, Stack* stack) {
 // views of their own, so that reading n of them is not n times n slices.
 constexpr int64_t kMostResultsOfOneView = 8;
 
+// So many are at constant places, which XLA likes. Of more, each is read alone, as a loop over the
+// numbers of a tensor does: at places that vary all these reads are one graph.
+constexpr int64_t kMostConstantPlaces = 256;
+
 bool HasDim(const at::Tensor& tensor, int64_t dim) {
   return -tensor.dim() <= dim && dim < tensor.dim();
 }
@@ -41,7 +46,8 @@ void Unbind(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
   const int64_t dim = arguments[1].toInt();
   if (!HasDim(self, dim) || self.size(dim) <= kMostResultsOfOneView)
     return (*recorder)(op, keys, stack);
-  const ops::ConstantIndices constants;
+  std::optional<ops::ConstantIndices> constants;
+  if (self.size(dim) <= kMostConstantPlaces) constants.emplace();
   std::vector<at::Tensor> parts;
   for (int64_t i = 0; i < self.size(dim); ++i) parts.push_back(self.select(dim, i));
   torch::jit::drop(*stack, 2);

@@ -200,6 +200,11 @@ void PyExecutor::Download(ir::Buffer& buffer, void* data, size_t num_bytes) {
   if (PyExecutable::has_run()) report_();
 }
 
+const void* PyExecutor::DataOnHost(const ir::Buffer& buffer) {
+  const auto& ours = static_cast<const PyBuffer&>(buffer);
+  return ours.array() ? nullptr : ours.tensor().const_data_ptr();
+}
+
 void PyExecutor::AwaitAll() {
   const Untraced python;
   ReleaseDropped();

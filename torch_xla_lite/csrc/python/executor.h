@@ -79,6 +79,7 @@ class PyExecutor final : public runtime::Executor {
     return arrays_.Placed(shape, std::move(buffer), placement);
   }
   void Download(ir::Buffer& buffer, void* data, size_t num_bytes) override;
+  const void* DataOnHost(const ir::Buffer& buffer) override;
   void AwaitAll() override;
   void Lock(ir::Mutex& mutex) LITE_ACQUIRE(mutex) override;
 

@@ -2,6 +2,9 @@
 
 #include <ATen/EmptyTensor.h>
 
+#include <cstring>
+
+#include "torch_xla_lite/csrc/aten/kernel_keys.h"
 #include "torch_xla_lite/csrc/ir/placement.h"
 #include "torch_xla_lite/csrc/ir/shape.h"
 #include "torch_xla_lite/csrc/ops/decode.h"
@@ -9,6 +12,7 @@
 #include "torch_xla_lite/csrc/runtime/pending_limit.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
+#include "torch_xla_lite/csrc/tensor/host_view.h"
 #include "torch_xla_lite/csrc/tensor/tensor_impl.h"
 
 namespace torch_xla_lite::record {
@@ -71,16 +75,48 @@ at::Tensor PlacedAs(const at::Tensor& target, const at::Tensor& value) {
 
 namespace {
 
-// The data of a storage that is read byte by byte, as torch.save does, if it is computed: no
-// program runs then, which one of several processes could not run alone.
-ir::Ref<ir::Buffer> ComputedBytes(const at::Tensor& tensor) {
-  if (tensor.scalar_type() != at::kByte || !tensor.is_contiguous()) return {};
-  if (tensor.nbytes() != tensor.storage().nbytes()) return {};
+// What a tensor shows, all or a part of it, if that is computed.
+ir::Ref<ir::Buffer> ComputedBase(const at::Tensor& tensor) {
   const runtime::RecordScope scope;
   const XTensorImpl& impl = *XTensorImpl::From(tensor);
   ir::Buffer* const buffer = impl.alias().value().buffer();
   if (buffer == nullptr || tensor::IsConjugated(impl.step().get())) return {};
   return ir::Ref<ir::Buffer>::Share(buffer);
+}
+
+// Copies what a tensor shows of memory that the host can read: no graph runs for it. False if it
+// is not there.
+bool CopyComputed(const at::Tensor& tensor, void* target) {
+  const ir::Ref<ir::Buffer> base = ComputedBase(tensor);
+  const void* const data = base ? Runtime::Get().executor().DataOnHost(*base) : nullptr;
+  if (data == nullptr || tensor.numel() == 0) return false;
+  const size_t size = tensor.element_size();
+  const auto offset = static_cast<size_t>(tensor.storage_offset());
+  const size_t end =
+      at::detail::computeStorageNbytes(tensor.sizes(), tensor.strides(), size, offset);
+  if (end > tensor.storage().nbytes()) return false;
+  const char* const first = static_cast<const char*>(data) + offset * size;
+  if (tensor.is_contiguous()) {
+    std::memcpy(target, first, tensor.nbytes());
+    return true;
+  }
+  const auto view_of = [&](const void* start) {
+    return at::Tensor(
+        tensor::HostView(tensor.scalar_type(), tensor.sizes(), const_cast<void*>(start)));
+  };
+  const at::Tensor shown = view_of(first);
+  shown.unsafeGetTensorImpl()->set_sizes_and_strides(tensor.sizes(), tensor.strides());
+  const aten::KernelKeysGuard keys;
+  view_of(target).copy_(shown);
+  return true;
+}
+
+// The data of a storage that is read byte by byte, as torch.save does, if it is computed: no
+// program runs then, which one of several processes could not run alone.
+ir::Ref<ir::Buffer> ComputedBytes(const at::Tensor& tensor) {
+  if (tensor.scalar_type() != at::kByte || !tensor.is_contiguous()) return {};
+  return tensor.nbytes() == tensor.storage().nbytes() ? ComputedBase(tensor)
+                                                      : ir::Ref<ir::Buffer>();
 }
 
 }  // namespace
@@ -92,14 +128,17 @@ c10::Scalar DownloadNumber(const at::Tensor& tensor) {
   if (!is_word || tensor.numel() != 1) return Download(tensor).item();
   // No tensor is made of it.
   uint64_t element;
-  Runtime::Get().executor().Download(*Materialize(tensor), &element, tensor.element_size());
+  if (!CopyComputed(tensor, &element)) {
+    Runtime::Get().executor().Download(*Materialize(tensor), &element, tensor.element_size());
+  }
   return ops::ToScalar({dtype, &element});
 }
 
 at::Tensor Download(const at::Tensor& tensor) {
+  at::Tensor result(at::detail::empty_cpu(tensor.sizes(), tensor.scalar_type()));
+  if (CopyComputed(tensor, result.mutable_data_ptr())) return result;
   ir::Ref<ir::Buffer> buffer = ComputedBytes(tensor);
   if (!buffer) buffer = Materialize(tensor);
-  at::Tensor result(at::detail::empty_cpu(tensor.sizes(), tensor.scalar_type()));
   Runtime::Get().executor().Download(*buffer, result.mutable_data_ptr(), result.nbytes());
   return result;
 }

@@ -120,6 +120,8 @@ class Executor {
     return buffer;
   }
   virtual void Download(ir::Buffer& buffer, void* data, size_t num_bytes) = 0;
+  // The data, if it is computed and in the host's memory; otherwise nullptr.
+  virtual const void* DataOnHost(const ir::Buffer& /*buffer*/) { return nullptr; }
   // Waits until everything that was started has finished.
   virtual void AwaitAll() = 0;
 
