@@ -403,8 +403,7 @@ def test_graphs_that_do_not_come_back_have_no_plan():
     assert debug.metrics()["plans"] == 0
 
 
-def test_a_call_on_many_tensors_is_planned_in_no_time():
-    """In time that is cubic in their number, it would take a minute."""
+def test_a_call_on_many_tensors_is_planned_in_seconds():
     tensors = [torch.zeros(1).jax() for _ in range(3000)]
     for number in range(1, 5):
         torch._foreach_add_(tensors, 1)

@@ -48,7 +48,9 @@ _NAMED_FIRST_IN = {
     "safetensors._safetensors_rust": "safe_open",
 }
 
-# torch calls the functions that load storages in the order of these numbers; its own have up to 23.
+# torch calls the functions that load storages in the order of these numbers; its own have up to 23,
+# the one of the package has 15.
+_BEFORE_PACKAGE = 14
 _AFTER_TORCH = 40
 
 # The public names of torch_xla_lite.device.
@@ -169,6 +171,8 @@ def _register() -> None:
     torch.jax = sys.modules[f"torch.{NAME}"] = _UnloadedDevice(f"torch.{NAME}", __doc__)
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=False)
     torch.nn.Module._apply = _loading(torch.nn.Module._apply)
+    torch.jit.load = _loading_once_more(torch.jit.load)
+    torch.serialization.register_package(_BEFORE_PACKAGE, lambda storage: None, _load_for_storage)
     torch.Tensor.pin_memory = _pin_memory  # type: ignore[method-assign]
     sys.meta_path.insert(0, _BeforeNamed())
     if is_device_of_trainers(os.environ):
@@ -275,20 +279,55 @@ def _pin_memory(self: torch.Tensor, *args: Any, **options: Any) -> torch.Tensor:
     return self.pin_memory(*args, **options)
 
 
+def _load_for_storage(storage: torch.UntypedStorage, location: str) -> torch.UntypedStorage | None:
+    """Loads a storage from a file, as the package does, which may not be loaded yet."""
+    if location.partition(":")[0] != NAME:
+        return None
+    _loaded()
+    return sys.modules["torch_xla_lite.torch_hooks.serialization"].mark(storage, location)
+
+
+def _loading_once_more(load: Callable[..., Any]) -> Callable[..., Any]:
+    """A `torch.jit.load` for the file that loads the package: tensors on the device are in it, or
+    mapped to it."""
+
+    @functools.wraps(load)
+    def load_once_more(f: Any, *args: Any, **options: Any) -> Any:
+        try:
+            return load(f, *args, **options)
+        except RuntimeError as error:
+            if _is_loaded() or NAME not in str(error) or not isinstance(f, str | os.PathLike):
+                raise
+        _loaded()
+        return load(f, *args, **options)
+
+    return load_once_more
+
+
+class _PackageNeeded(Exception):
+    pass
+
+
 def _loading(apply: Callable[..., torch.nn.Module]) -> Callable[..., torch.nn.Module]:
-    """A `Module._apply` for the call that loads the package: `model.to('jax')` is on its way when
-    the package replaces this one by its own, which keeps Parameters the same objects."""
+    """A `Module._apply` for the call that loads the package: `model.to('jax')` begins again with
+    that of the package, which keeps Parameters the same objects."""
 
     def _apply(self: torch.nn.Module, fn: Callable, recurse: bool = True) -> torch.nn.Module:
+        if hasattr(fn, "checks_device"):  # That of a module that has this one.
+            return apply(self, fn, recurse)
+
         def convert(tensor: torch.Tensor) -> torch.Tensor:
             moved = fn(tensor)
-            if moved.device.type != NAME:
-                return moved
-            _loaded()
-            moves: Any = sys.modules["torch_xla_lite.torch_hooks.moves"]
-            return moves.keep_parameter(self, tensor, moved, fn)
+            if moved.device.type == NAME:
+                raise _PackageNeeded
+            return moved
 
-        return apply(self, convert, recurse)
+        convert.checks_device = True  # type: ignore[attr-defined]
+        try:
+            return apply(self, convert, recurse)
+        except _PackageNeeded:
+            _loaded()
+            return self._apply(fn, recurse)
 
     _apply.__doc__ = apply.__doc__
     _apply.replaced = apply  # type: ignore[attr-defined]

@@ -42,7 +42,7 @@ _BEFORE_TORCH = 15
 
 def register() -> None:
     """Registers the device with torch's serialization."""
-    torch.serialization.register_package(_BEFORE_TORCH, lambda storage: None, _mark)
+    torch.serialization.register_package(_BEFORE_TORCH, lambda storage: None, mark)
     _send_values_to_processes()
 
 
@@ -177,7 +177,7 @@ def _share_copy(
         copied.set_(storages[address], tensor.storage_offset(), tensor.size(), tensor.stride())
 
 
-def _mark(storage: Any, location: str) -> Any:
+def mark(storage: Any, location: str) -> Any:
     """Deserializer for torch: marks a storage that is mapped to jax; None for other devices."""
     if location.partition(":")[0] != NAME or storage.device.type != "cpu":
         return None
