@@ -141,6 +141,9 @@ def set_stamp_of(tensor: torch.Tensor, number: SupportsInt | SupportsIndex) -> N
 def is_conjugate_view(tensor: torch.Tensor) -> bool:
     """Whether a tensor on jax shows its storage conjugated or negated."""
 
+def last_pending() -> torch.Tensor | None:
+    """The value that the calling thread recorded last of those that it holds, if it is pending."""
+
 def claim_storage(claims: bool) -> None:
     """Whether tensors on jax tell torch's C++ code in this thread that they have a storage."""
 

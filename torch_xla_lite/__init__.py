@@ -69,6 +69,7 @@ from .mesh.sharding import (  # noqa: E402
     shard_output,
 )
 from .torch_hooks import (  # noqa: E402
+    activation_checkpoints,
     compile_mode,
     data_loaders,
     flex_attention,
@@ -98,7 +99,7 @@ patches.apply(
     *(moves.PATCHES, tensor_methods.PATCHES, serialization.PATCHES, torchscript.PATCHES),
     *(compile_mode.PATCHES, flex_attention.PATCHES, opcheck.PATCHES, data_loaders.PATCHES),
     *(meta_functions.PATCHES, parallel.PATCHES, safetensors.PATCHES, trainers.PATCHES),
-    weight_averages.PATCHES,
+    *(weight_averages.PATCHES, activation_checkpoints.PATCHES),
 )
 edited_lowerings.register()
 

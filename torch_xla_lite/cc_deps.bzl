@@ -223,8 +223,9 @@ CC_DEPS = {
         "tensor_bindings": (["tensor_bindings.cc", "tensor_bindings.h"], [":buffer", ":executor",
             "//torch_xla_lite/csrc/aten:aten_call", "//torch_xla_lite/csrc/ir:placement",
             "//torch_xla_lite/csrc/record:transfer", "//torch_xla_lite/csrc/runtime:executor",
-            "//torch_xla_lite/csrc/runtime:runtime", "//torch_xla_lite/csrc/tensor:dtype",
-            "//torch_xla_lite/csrc/tensor:tensor_impl", "@pybind11", "@torch//:python"]),
+            "//torch_xla_lite/csrc/runtime:live_values", "//torch_xla_lite/csrc/runtime:runtime",
+            "//torch_xla_lite/csrc/tensor:dtype", "//torch_xla_lite/csrc/tensor:tensor_impl", "@pybind11",
+            "@torch//:python"]),
         "untraced": (["untraced.h"], ["@pybind11"]),
     },
     "torch_xla_lite/csrc/record": {

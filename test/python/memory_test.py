@@ -173,3 +173,26 @@ def test_more_graphs_than_the_system_has_mappings_for():
     assert done.returncode == 0, done.stderr
     # Without the limit, all are kept.
     assert int(done.stdout) < 2200
+
+
+_CHECKPOINTS = """
+import resource, sys, torch, torch_xla_lite
+from torch.utils.checkpoint import checkpoint
+y = x = torch.randn(4096, 16).to("jax").requires_grad_()
+for _ in range(8):
+    wide, narrow = torch.nn.Linear(16, 1024).to("jax"), torch.nn.Linear(1024, 16).to("jax")
+    layer = torch.nn.Sequential(wide, torch.nn.GELU(), narrow)
+    again = {"use_reentrant": sys.argv[1] == "reentrant"}
+    y = layer(y) if sys.argv[1] == "plain" else checkpoint(layer, y, **again)
+y.square().sum().backward()
+assert x.grad.isfinite().all().item()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+"""
+
+
+@pytest.mark.nightly
+def test_activation_checkpoints_save_memory_in_a_compiled_program():
+    def peak(how: str) -> int:
+        return int(run(_CHECKPOINTS, how, check=True, TORCH_XLA_LITE_COMPILE="first").stdout)
+
+    assert max(peak("reentrant"), peak("not reentrant")) < peak("plain") - 2e8

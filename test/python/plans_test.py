@@ -408,7 +408,6 @@ def test_a_call_on_many_tensors_is_planned_in_seconds():
     for number in range(1, 5):
         torch._foreach_add_(tensors, 1)
         assert tensors[-1].item() == number
-    assert planned() > 0
 
 
 def test_a_loop_over_numbers_has_one_plan():

@@ -23,8 +23,7 @@ def compiles_of(loop, steps=10, warm_up=3):
 
 
 READS = {
-    "a row": lambda x, i: x[i],
-    "a row from the end": lambda x, i: x[-1 - i],
+    "a row": lambda x, i: x[i] * 1,
     "a slice": lambda x, i: x[i : i + 4].sum(),
 }
 

@@ -16,6 +16,7 @@
 #include "torch_xla_lite/csrc/python/executor.h"
 #include "torch_xla_lite/csrc/record/transfer.h"
 #include "torch_xla_lite/csrc/runtime/executor.h"
+#include "torch_xla_lite/csrc/runtime/live_values.h"
 #include "torch_xla_lite/csrc/runtime/runtime.h"
 #include "torch_xla_lite/csrc/tensor/dtype.h"
 #include "torch_xla_lite/csrc/tensor/tensor_impl.h"
@@ -126,6 +127,13 @@ bool IsConjugateView(const at::Tensor& tensor) {
   return tensor::IsConjugated(impl->step().get());
 }
 
+std::optional<at::Tensor> LastPending() {
+  const runtime::RecordScope scope;
+  const runtime::LiveValue* const last = runtime::LastPending();
+  if (last == nullptr || !last->IsOfThisThread()) return {};
+  return at::Tensor(tensor::MakeTensor(last->value()));
+}
+
 // The beginning of torch's THPVariable, whose header would be one more to compile for all files
 // that use Python.
 struct PythonTensor {
@@ -180,6 +188,7 @@ void BindTensors(py::module_& module) {
   module.def("set_stamp_of", torch::wrap_pybind_function(&SetStampOf), py::arg("tensor"),
              py::arg("number"));
   module.def("is_conjugate_view", &IsConjugateView, py::arg("tensor"));
+  module.def("last_pending", &LastPending);
   module.def(
       "claim_storage", [](bool claims) { XTensorImpl::claims_storage = claims; },
       py::arg("claims"));

@@ -108,6 +108,8 @@ ir::Value LiveValue::Restore() {
   return overwritten_ ? Set(std::exchange(overwritten_, {})) : ir::Value();
 }
 
+LiveValue* LastPending() { return last; }
+
 void KeepOverwritten() { keeps_overwritten = true; }
 
 std::vector<LiveValue*> PendingValues() {

@@ -74,6 +74,9 @@ class LiveValue {
 // The live values that are pending, in the order of their last write.
 std::vector<LiveValue*> PendingValues() LITE_REQUIRES(ir::record_lock);
 
+// The last of them, or nullptr.
+LiveValue* LastPending() LITE_REQUIRES(ir::record_lock);
+
 // From now on the values that this thread overwrites are kept, but for those that it has recorded.
 void KeepOverwritten();
 
