@@ -229,10 +229,10 @@ bool CpuCall::may_fail() const {
   if (signature_.is_zeros) return false;
   if (!is_possible() || draws_) return true;
   if (signature_.written || is_view()) return false;
-  const bool is_pointwise = is_pointwise_ || (in_place_ && IsOnList(in_place_->schema()));
-  return !is_pointwise || !std::ranges::all_of(signature_.outputs, [](const ir::Shape* output) {
-    return output != nullptr && c10::isFloatingType(tensor::ScalarTypeOf(output));
-  });
+  return !(is_pointwise_ || signature_.op.starts_with("aten::_foreach_")) ||
+         !std::ranges::all_of(signature_.outputs, [](const ir::Shape* output) {
+           return output != nullptr && c10::isFloatingType(tensor::ScalarTypeOf(output));
+         });
 }
 
 bool CpuCall::is_possible() const {
