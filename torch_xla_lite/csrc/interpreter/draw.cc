@@ -361,24 +361,42 @@ Results Random(const Stack& /*arguments*/, const Threefry& key, const ir::Shape&
   return {Integers(key, out, 0, EndOf(out))[0].to(tensor::ScalarTypeOf(&out))};
 }
 
+// Sorts words by their upper halves, and keeps the order of equal ones. Byte after byte, which
+// takes a tenth of the time of comparisons. other: as many words, which are overwritten.
+void SortByUpperHalf(std::span<uint64_t> words, std::span<uint64_t> other) {
+  for (int shift = 32; shift < 64; shift += 8) {
+    const auto byte_of = [&](uint64_t word) { return (word >> shift) & 255; };
+    std::array<size_t, 256> places{};
+    for (const uint64_t word : words) ++places[byte_of(word)];
+    std::exclusive_scan(places.begin(), places.end(), places.begin(), size_t{0});
+    for (const uint64_t word : words) other[places[byte_of(word)]++] = word;
+    std::swap(words, other);
+  }
+}
+
 // jax.random.permutation: sorts by random keys until equal ones are unlikely to have mattered.
 Results Permutation(const Stack& /*arguments*/, const Threefry& key, const ir::Shape& out) {
   const int64_t size = out.dims()[0];
+  TORCH_CHECK_NOT_IMPLEMENTED(size <= std::numeric_limits<uint32_t>::max(),
+                              "randperm of 2**32 numbers or more");
   at::Tensor result(at::detail::empty_cpu(out.dims(), at::kLong));
-  const std::span<int64_t> order(result.mutable_data_ptr<int64_t>(), size);
-  std::iota(order.begin(), order.end(), 0);
+  const at::Tensor other(at::detail::empty_cpu(out.dims(), at::kLong));
+  const auto words_of = [&](const at::Tensor& tensor) {
+    return std::span(static_cast<uint64_t*>(tensor.mutable_data_ptr()), size);
+  };
+  const std::span<uint64_t> words = words_of(result);
+  std::iota(words.begin(), words.end(), 0);
   const double rounds = std::ceil(3 * std::log(std::max<double>(1, static_cast<double>(size))) /
                                   std::log(std::numeric_limits<uint32_t>::max()));
   Threefry next = key;
   for (int round = 0; round < static_cast<int>(rounds); ++round) {
     const Threefry bits = next.Fold(1);
     next = next.Fold(0);
-    std::vector<std::pair<uint32_t, int64_t>> keyed(size);
     ForEach(bits, size, [&](int64_t i, uint32_t high, uint32_t low) {
-      keyed[i] = {high ^ low, order[i]};
+      words[i] |= uint64_t{high ^ low} << 32;
     });
-    std::ranges::stable_sort(keyed, {}, &std::pair<uint32_t, int64_t>::first);
-    for (int64_t i = 0; i < size; ++i) order[i] = keyed[i].second;
+    SortByUpperHalf(words, words_of(other));
+    for (uint64_t& word : words) word = static_cast<uint32_t>(word);
   }
   return {result};
 }
