@@ -176,7 +176,7 @@ def test_more_graphs_than_the_system_has_mappings_for():
 
 
 _CHECKPOINTS = """
-import resource, sys, torch, torch_xla_lite
+import sys, torch, torch_xla_lite
 from torch.utils.checkpoint import checkpoint
 y = x = torch.randn(4096, 16).to("jax").requires_grad_()
 for _ in range(8):
@@ -186,7 +186,7 @@ for _ in range(8):
     y = layer(y) if sys.argv[1] == "plain" else checkpoint(layer, y, **again)
 y.square().sum().backward()
 assert x.grad.isfinite().all().item()
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+print(open("/proc/self/status").read().split("VmHWM:")[1].split()[0])  # kB
 """
 
 
@@ -195,4 +195,4 @@ def test_activation_checkpoints_save_memory_in_a_compiled_program():
     def peak(how: str) -> int:
         return int(run(_CHECKPOINTS, how, check=True, TORCH_XLA_LITE_COMPILE="first").stdout)
 
-    assert max(peak("reentrant"), peak("not reentrant")) < peak("plain") - 2e8
+    assert max(peak("reentrant"), peak("not reentrant")) < peak("plain") - 200_000
