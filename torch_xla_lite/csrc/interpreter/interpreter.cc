@@ -144,6 +144,87 @@ class Lifetimes {
   std::vector<ir::Position> freed_, next_freed_;
 };
 
+// The results of the steps of a run, each as long as a step needs it.
+class Values {
+ public:
+  // Donated leaves may be overwritten from step `end_of_failing` on.
+  Values(const ir::Graph& graph, size_t end_of_failing)
+      : description_(graph.description()),
+        lifetimes_(graph),
+        end_of_failing_(end_of_failing),
+        results_(description_.steps.size()) {}
+
+  const at::Tensor& SetLeaf(uint32_t i, const Interpreter::Leaf& leaf) {
+    results_[i] = {leaf.tensor};
+    const bool is_donated = description_.steps[i].donated && leaf.is_exclusive;
+    if (!is_donated) kept_.push_back(leaf.tensor);
+    if (is_donated && i < end_of_failing_) kept_until_end_of_failing_.push_back(leaf.tensor);
+    return results_[i][0];
+  }
+
+  // Those of a call. What no later one needs has no other owner then.
+  std::vector<at::Tensor> TakeOperands(uint32_t i) {
+    if (i >= end_of_failing_) kept_until_end_of_failing_.clear();
+    std::vector<at::Tensor> operands;
+    operands.reserve(description_.steps[i].operands.size());
+    for (const ir::Position at : description_.steps[i].operands) operands.push_back(At(at));
+    lifetimes_.ForEachFreedAfter(i, [&](ir::Position done) {
+      if (done.step != i) At(done).reset();
+    });
+    return operands;
+  }
+
+  void Set(uint32_t i, std::vector<at::Tensor> results) {
+    results_[i] = std::move(results);
+    lifetimes_.ForEachFreedAfter(i, [&](ir::Position done) {
+      if (done.step == i) At(done).reset();
+    });
+  }
+
+  // Whether nothing but step `i` needs the memory of its operand.
+  bool MayOverwrite(const at::Tensor& operand, uint32_t i) {
+    if (operand.use_count() > 1 || !operand.has_storage() || operand._is_zerotensor()) return false;
+    if (IsApart(operand) || MayOverlap(operand)) return false;
+    if (IsBorrowed(operand)) {
+      return operand.numel() > 0 && FillsMemory(operand) && operand.storage().use_count() == 1;
+    }
+    size_t owners = 1;
+    // So few that the cost of a chain of writes stays linear: the longest are copied.
+    constexpr uint32_t kMostWrites = 64;
+    const uint32_t last = i + kMostWrites;
+    for (auto base = lifetimes_.BaseOfNext(i); base && i < last;
+         base = lifetimes_.BaseOfNext(++i)) {
+      const at::Tensor& tensor = At(*base);
+      if (MayOverlap(tensor)) return false;
+      if (tensor.use_count() == 1 && tensor.is_alias_of(operand)) ++owners;
+    }
+    return operand.storage().use_count() == owners;
+  }
+
+  std::vector<at::Tensor> TakeRoots() {
+    std::vector<at::Tensor> roots;
+    for (const ir::Position root : description_.roots) roots.push_back(At(root));
+    results_.clear();
+    // First what is a part of a memory: then nothing else has that of a tensor that fills it.
+    for (const bool fills : {false, true}) {
+      for (at::Tensor& root : roots) {
+        if (FillsMemory(root) == fills) root = Owned(std::move(root));
+      }
+    }
+    return roots;
+  }
+
+ private:
+  at::Tensor& At(ir::Position position) { return results_[position.step][position.output]; }
+
+  const ir::Description& description_;
+  const Lifetimes lifetimes_;
+  const size_t end_of_failing_;
+  std::vector<std::vector<at::Tensor>> results_;
+  // Second references, which keep leaves from being overwritten.
+  std::vector<at::Tensor> kept_, kept_until_end_of_failing_;
+};
+
 // The op, and the dtypes of its operands and results.
 std::string DtypesOf(const ir::Signature& signature, std::span<const at::Tensor> operands) {
   std::string key = signature.op + (signature.written ? '=' : ' ');
@@ -183,82 +264,33 @@ size_t Interpreter::EndOfFailing(const ir::Description& graph) const {
 std::vector<at::Tensor> Interpreter::Run(const ir::Graph& graph, std::vector<Leaf> leaves,
                                          Trace* trace) {
   const device::BlockScope blocks;
-  const ir::Description& description = graph.description();
-  const Lifetimes lifetimes(graph);
-  std::vector<std::vector<at::Tensor>> results(description.steps.size());
-  // What a second reference keeps from being overwritten: leaves, and until nothing may fail also
-  // those that are donated.
-  std::vector<at::Tensor> kept, donated;
-  const bool may_take = std::ranges::any_of(leaves, &Leaf::is_exclusive);
-  const size_t end_of_failing = may_take ? EndOfFailing(description) : results.size();
+  const std::vector<ir::Step>& steps = graph.description().steps;
+  const bool may_write = std::ranges::any_of(leaves, &Leaf::is_exclusive);
+  Values values(graph, may_write ? EndOfFailing(graph.description()) : steps.size());
   has_written_ = false;
-  // Whether nothing else needs the memory of the call's first operand.
-  const auto may_overwrite = [&](const at::Tensor& first, uint32_t i) {
-    if (first.use_count() > 1 || !first.has_storage() || first._is_zerotensor()) return false;
-    if (IsApart(first) || MayOverlap(first)) return false;
-    if (IsBorrowed(first)) {
-      return first.numel() > 0 && FillsMemory(first) && first.storage().use_count() == 1;
-    }
-    size_t owners = 1;
-    // So few that the cost of a chain of writes stays linear: the longest are copied.
-    constexpr uint32_t kMostWrites = 64;
-    const uint32_t last = i + kMostWrites;
-    for (auto base = lifetimes.BaseOfNext(i); base && i < last; base = lifetimes.BaseOfNext(++i)) {
-      const at::Tensor& tensor = results[base->step][base->output];
-      if (MayOverlap(tensor)) return false;
-      if (tensor.use_count() == 1 && tensor.is_alias_of(first)) ++owners;
-    }
-    return first.storage().use_count() == owners;
-  };
   size_t leaf = 0;
-  for (uint32_t i = 0; i < results.size(); ++i) {
-    const ir::Step& step = description.steps[i];
-    if (i == end_of_failing) donated.clear();
+  for (uint32_t i = 0; i < steps.size(); ++i) {
+    const ir::Step& step = steps[i];
     if (step.kind == ir::StepKind::kLeaf) {
-      results[i] = {leaves[leaf].tensor};
-      const bool is_donated = step.donated && leaves[leaf].is_exclusive;
-      if (!is_donated || i < end_of_failing) (is_donated ? donated : kept).push_back(results[i][0]);
-      leaves[leaf++].tensor.reset();
-      if (trace != nullptr) trace->AddLeaf(results[i][0]);
+      const at::Tensor& tensor = values.SetLeaf(i, std::exchange(leaves[leaf++], {}));
+      if (trace != nullptr) trace->AddLeaf(tensor);
       continue;
     }
-    std::vector<at::Tensor> operands;
-    operands.reserve(step.operands.size());
-    for (const ir::Position operand : step.operands) {
-      operands.push_back(results[operand.step][operand.output]);
-    }
-    lifetimes.ForEachFreedAfter(i, [&](ir::Position done) {
-      if (done.step != i) results[done.step][done.output].reset();
-    });
-    const auto first = std::span(operands).first(
-        std::min(operands.size(), CpuCall::Of(*step.signature).num_overwritten()));
-    const bool overwrites =
-        !first.empty() && std::ranges::all_of(first, [&](const at::Tensor& operand) {
-          return may_overwrite(operand, i);
-        });
+    std::vector<at::Tensor> operands = values.TakeOperands(i);
+    const size_t most = CpuCall::Of(*step.signature).num_overwritten();
+    const auto first = std::span(operands).first(std::min(operands.size(), most));
+    const auto is_free = [&](const at::Tensor& operand) { return values.MayOverwrite(operand, i); };
+    const bool overwrites = !first.empty() && std::ranges::all_of(first, is_free);
     if (trace != nullptr) trace->BeginCall(step.operands, operands, overwrites ? first.size() : 0);
     has_written_ = has_written_ || (overwrites && std::ranges::any_of(first, IsBorrowed));
-    results[i] = RunCall(*graph.nodes[i], std::move(operands), overwrites);
+    std::vector<at::Tensor> results = RunCall(*graph.nodes[i], std::move(operands), overwrites);
     if (trace != nullptr) {
-      if (CpuCall::Moves(step)) std::ranges::transform(results[i], results[i].begin(), Apart);
-      trace->EndCall(results[i]);
+      if (CpuCall::Moves(step)) std::ranges::transform(results, results.begin(), Apart);
+      trace->EndCall(results);
     }
-    lifetimes.ForEachFreedAfter(i, [&](ir::Position done) {
-      if (done.step == i) results[i][done.output].reset();
-    });
+    values.Set(i, std::move(results));
   }
-  std::vector<at::Tensor> roots;
-  for (const ir::Position root : description.roots) {
-    roots.push_back(results[root.step][root.output]);
-  }
-  results.clear();
-  // First what is a part of a memory: then nothing else has that of a tensor that fills it.
-  for (const bool fills : {false, true}) {
-    for (at::Tensor& root : roots) {
-      if (FillsMemory(root) == fills) root = Owned(std::move(root));
-    }
-  }
-  return roots;
+  return values.TakeRoots();
 }
 
 std::unique_ptr<Plan> Interpreter::MakePlan(const ir::Graph& graph, const Trace& trace) const {
