@@ -52,19 +52,14 @@ def test_torch_refuses_to_use_the_address_as_memory():
         torch._C._to_dlpack(torch.zeros(3, device="jax"))
 
 
-def test_a_storage_can_be_copied():
+def test_a_storage_can_be_made_and_copied():
+    assert torch.UntypedStorage(8, device="jax").fill_(1).tolist() == [1] * 8
     base = torch.arange(4.0, device="jax")
     copied = base.untyped_storage().clone()
     base.zero_()
     assert copied.device.type == "jax"
     assert copied.nbytes() == 16
     assert torch.empty(0, device="jax").set_(copied, 0, (2, 2)).tolist() == [[0, 1], [2, 3]]
-
-
-def test_a_storage_can_be_made_by_its_size():
-    storage = torch.UntypedStorage(8, device="jax")
-    assert storage.nbytes() == 8
-    assert storage.fill_(1).tolist() == [1] * 8
 
 
 def test_storages_go_to_other_devices():

@@ -3,6 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from torch.utils.checkpoint import checkpoint
 
 import torch_xla_lite
 from torch_xla_lite import debug
@@ -86,3 +87,18 @@ def test_batch_norm_of_data_that_needs_no_gradient():
         (module(x) * x).sum().backward()
         gradients.append([parameter.grad.cpu() for parameter in module.parameters()])
     torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("use_reentrant", [True, False])
+def test_a_checkpoint_repeats_itself_on_the_tensors_that_it_was_given(use_reentrant):
+    def run(device: str) -> list[float]:
+        x = torch.linspace(-1, 2, 12).view(3, 4).to(device).requires_grad_()
+        mean, var = torch.zeros(3, device=device), torch.ones(3, device=device)
+
+        def layer(x, mean, var):
+            return F.batch_norm(x.t().view(4, 3), mean, var, training=True).sin()
+
+        checkpoint(layer, x.t(), mean, var, use_reentrant=use_reentrant).sum().backward()
+        return [*x.grad.flatten().tolist(), *mean.tolist(), *var.tolist()]
+
+    assert run("jax") == pytest.approx(run("cpu"), rel=1e-5, abs=1e-6)

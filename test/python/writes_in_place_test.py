@@ -181,3 +181,14 @@ def test_a_write_to_a_row_that_was_repeated_leaves_the_others(place):
     for x in rows:
         x[place] = 5
     assert rows[0].tolist() == rows[1].tolist()
+
+
+def test_what_comes_before_an_unexpected_error_is_written_once():
+    x, y = torch.ones(3).to(torch.float8_e4m3fn).jax(), torch.zeros(5).jax()
+    for i in range(1, 4):
+        y.add_(1)
+        refused = torch.ops.aten.bitwise_not(x)
+        with pytest.raises(RuntimeError):
+            torch_xla_lite.sync()
+        del refused
+        assert y.tolist() == [i] * 5

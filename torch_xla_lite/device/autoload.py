@@ -293,12 +293,15 @@ def _loading_once_more(load: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(load)
     def load_once_more(f: Any, *args: Any, **options: Any) -> Any:
+        start = f.tell() if hasattr(f, "seek") else None
         try:
             return load(f, *args, **options)
         except RuntimeError as error:
-            if _is_loaded() or NAME not in str(error) or not isinstance(f, str | os.PathLike):
+            if _is_loaded() or NAME not in str(error):
                 raise
         _loaded()
+        if start is not None:
+            f.seek(start)
         return load(f, *args, **options)
 
     return load_once_more

@@ -3,9 +3,9 @@
     y = checkpoint(layer, x, use_reentrant=False)
 
 In one graph with the first time, both are the same operations on the same values, and XLA computes
-them once: nothing would be saved. So the second time has copies of its inputs that seem to depend
-on the gradient that has come so far, by a condition that is never met. Then it is no repetition,
-and begins when it is needed.
+them once: nothing would be saved. So before the second time, the values of its arguments are made
+to depend, as it seems, on the gradient that has come so far, by a condition that is never met. Then
+it is no repetition, and begins when it is needed.
 """
 
 import functools
@@ -14,36 +14,48 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch._subclasses import FakeTensor
+from torch.utils._python_dispatch import _get_current_dispatch_mode
 
 from .. import _XLAC
 from ..device.tensor import XLATensor2
 from ..startup.patches import Patch
 
 
-def _after_gradient(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The same values; those on jax are new ones after what this thread computed last."""
+def _come_after_gradient(arguments: tuple[Any, ...]) -> None:
+    """Writes to arguments on jax what they are, after what this thread computed last."""
+    ours = [x for x in arguments if isinstance(x, XLATensor2) and not isinstance(x, FakeTensor)]
+    if not ours or _get_current_dispatch_mode() is not None:
+        return
     last = _XLAC.last_pending()
     if last is None or not last.is_floating_point() or last.numel() == 0:
-        return inputs
+        return
     with torch.no_grad():
         never = last.reshape(-1)[0] > math.inf  # XLA does not know the number.
-        return tuple(_copy_unless(never, x) if isinstance(x, XLATensor2) else x for x in inputs)
-
-
-def _copy_unless(never: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    return x.detach().masked_fill(never, 0).requires_grad_(x.requires_grad)
+        for x in ours:
+            if torch._debug_has_internal_overlap(x) == 0:  # Others cannot be written to.
+                x.data.masked_fill_(never, 0)
 
 
 def _recomputing(init: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(init)
     def __init__(self: Any, recompute: Callable[..., None], *args: Any, **options: Any) -> None:
-        init(self, lambda *inputs: recompute(*_after_gradient(inputs)), *args, **options)
+        def recompute_after_gradient(*arguments: Any) -> None:
+            _come_after_gradient(arguments)
+            recompute(*arguments)
+
+        init(self, recompute_after_gradient, *args, **options)
 
     return __init__
 
 
 def _detaching(detach: Callable[..., Any]) -> Callable[..., Any]:
-    return functools.wraps(detach)(lambda inputs: detach(_after_gradient(inputs)))
+    @functools.wraps(detach)
+    def detach_variable(arguments: tuple[Any, ...]) -> Any:
+        _come_after_gradient(arguments)
+        return detach(arguments)
+
+    return detach_variable
 
 
 PATCHES = (

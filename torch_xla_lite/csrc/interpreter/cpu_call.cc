@@ -286,7 +286,7 @@ at::Tensor CpuCall::Written(std::span<at::Tensor> operands, std::span<const uint
 }
 
 size_t CpuCall::num_overwritten() const {
-  if (is_view()) return 0;
+  if (!in_place_) return signature_.written ? 1 : 0;
   return in_place_ && IsOnList(in_place_->schema()) ? signature_.outputs.size() : 1;
 }
 
@@ -302,6 +302,7 @@ bool CpuCall::FitResults(const c10::IValue& argument, std::span<const at::Tensor
     const bool fits = list.get(i).is_same(operand) && outputs[i] != nullptr &&
                       operand.is_contiguous() && !operand.is_conj() && !operand.is_neg() &&
                       operand.sizes() == at::IntArrayRef(outputs[i]->dims()) &&
+                      operand.scalar_type() == operands[0].scalar_type() &&
                       operand.scalar_type() == tensor::ScalarTypeOf(outputs[i]);
     if (!fits) return false;
   }

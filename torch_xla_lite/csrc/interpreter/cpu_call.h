@@ -82,7 +82,7 @@ class CpuCall final : public ir::Signature::Derived {
     return KeptCall::Keep(part, scalar_dtypes_, result);
   }
 
-  // How many of its first operands it may overwrite: one, all of a list, or none if it is a view.
+  // How many of its first operands it may overwrite: none, one, or all of a list.
   size_t num_overwritten() const;
 
   // Returns one tensor for each output of the signature, undefined where the signature has none.

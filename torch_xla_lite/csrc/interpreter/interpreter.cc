@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -147,24 +148,24 @@ class Lifetimes {
 // The results of the steps of a run, each as long as a step needs it.
 class Values {
  public:
-  // Donated leaves may be overwritten from step `end_of_failing` on.
-  Values(const ir::Graph& graph, size_t end_of_failing)
+  // Donated leaves may be overwritten from step `first_safe` on.
+  Values(const ir::Graph& graph, size_t first_safe)
       : description_(graph.description()),
         lifetimes_(graph),
-        end_of_failing_(end_of_failing),
+        first_safe_(first_safe),
         results_(description_.steps.size()) {}
 
   const at::Tensor& SetLeaf(uint32_t i, const Interpreter::Leaf& leaf) {
     results_[i] = {leaf.tensor};
     const bool is_donated = description_.steps[i].donated && leaf.is_exclusive;
     if (!is_donated) kept_.push_back(leaf.tensor);
-    if (is_donated && i < end_of_failing_) kept_until_end_of_failing_.push_back(leaf.tensor);
+    if (is_donated && i < first_safe_) kept_until_safe_.push_back(leaf.tensor);
     return results_[i][0];
   }
 
   // Those of a call. What no later one needs has no other owner then.
   std::vector<at::Tensor> TakeOperands(uint32_t i) {
-    if (i >= end_of_failing_) kept_until_end_of_failing_.clear();
+    if (i >= first_safe_) kept_until_safe_.clear();
     std::vector<at::Tensor> operands;
     operands.reserve(description_.steps[i].operands.size());
     for (const ir::Position at : description_.steps[i].operands) operands.push_back(At(at));
@@ -205,24 +206,49 @@ class Values {
     std::vector<at::Tensor> roots;
     for (const ir::Position root : description_.roots) roots.push_back(At(root));
     results_.clear();
-    // First what is a part of a memory: then nothing else has that of a tensor that fills it.
-    for (const bool fills : {false, true}) {
-      for (at::Tensor& root : roots) {
-        if (FillsMemory(root) == fills) root = Owned(std::move(root));
-      }
-    }
+    MakeOwned(roots, std::identity());
     return roots;
   }
 
+  // All results that are there, and the operands that a call which failed has taken.
+  std::vector<Interpreter::Computed> TakeComputed(uint32_t failed,
+                                                  std::vector<at::Tensor> operands) {
+    for (size_t i = 0; i < operands.size(); ++i) {
+      At(description_.steps[failed].operands[i]) = std::move(operands[i]);
+    }
+    operands.clear();
+    std::vector<Interpreter::Computed> computed;
+    for (uint32_t i = 0; i < failed; ++i) {
+      if (description_.steps[i].kind == ir::StepKind::kLeaf) continue;
+      for (uint32_t k = 0; k < results_[i].size(); ++k) {
+        if (results_[i][k].defined()) computed.push_back({{i, k}, std::move(results_[i][k])});
+      }
+    }
+    results_.clear();
+    MakeOwned(computed, &Interpreter::Computed::tensor);
+    return computed;
+  }
+
  private:
+  // First what is a part of a memory: then nothing else has that of a tensor that fills it.
+  template <typename T, typename Tensor>
+  static void MakeOwned(std::vector<T>& values, Tensor tensor_of) {
+    for (const bool fills : {false, true}) {
+      for (T& value : values) {
+        at::Tensor& tensor = std::invoke(tensor_of, value);
+        if (FillsMemory(tensor) == fills) tensor = Owned(std::move(tensor));
+      }
+    }
+  }
+
   at::Tensor& At(ir::Position position) { return results_[position.step][position.output]; }
 
   const ir::Description& description_;
   const Lifetimes lifetimes_;
-  const size_t end_of_failing_;
+  const size_t first_safe_;
   std::vector<std::vector<at::Tensor>> results_;
   // Second references, which keep leaves from being overwritten.
-  std::vector<at::Tensor> kept_, kept_until_end_of_failing_;
+  std::vector<at::Tensor> kept_, kept_until_safe_;
 };
 
 // The op, and the dtypes of its operands and results.
@@ -250,15 +276,15 @@ bool Interpreter::RunsLowering(const ir::Signature& call) const {
   return !has_kernel && !call.is_zeros;
 }
 
-// The number of the first step of those, at the end of a graph, of which none is known to fail.
-size_t Interpreter::EndOfFailing(const ir::Description& graph) const {
+// No step from this one on is expected to fail.
+size_t Interpreter::FirstSafeStep(const ir::Description& graph) const {
   const auto may_fail = [this](const ir::Step& step) {
     return step.kind != ir::StepKind::kLeaf &&
            (IsLowered(*step.signature) || CpuCall::Of(*step.signature).may_fail());
   };
-  size_t end = graph.steps.size();
-  while (end > 0 && !may_fail(graph.steps[end - 1])) --end;
-  return end;
+  size_t first = graph.steps.size();
+  while (first > 0 && !may_fail(graph.steps[first - 1])) --first;
+  return first;
 }
 
 std::vector<at::Tensor> Interpreter::Run(const ir::Graph& graph, std::vector<Leaf> leaves,
@@ -266,7 +292,7 @@ std::vector<at::Tensor> Interpreter::Run(const ir::Graph& graph, std::vector<Lea
   const device::BlockScope blocks;
   const std::vector<ir::Step>& steps = graph.description().steps;
   const bool may_write = std::ranges::any_of(leaves, &Leaf::is_exclusive);
-  Values values(graph, may_write ? EndOfFailing(graph.description()) : steps.size());
+  Values values(graph, may_write ? FirstSafeStep(graph.description()) : steps.size());
   has_written_ = false;
   size_t leaf = 0;
   for (uint32_t i = 0; i < steps.size(); ++i) {
@@ -283,7 +309,14 @@ std::vector<at::Tensor> Interpreter::Run(const ir::Graph& graph, std::vector<Lea
     const bool overwrites = !first.empty() && std::ranges::all_of(first, is_free);
     if (trace != nullptr) trace->BeginCall(step.operands, operands, overwrites ? first.size() : 0);
     has_written_ = has_written_ || (overwrites && std::ranges::any_of(first, IsBorrowed));
-    std::vector<at::Tensor> results = RunCall(*graph.nodes[i], std::move(operands), overwrites);
+    std::vector<at::Tensor> results, held;
+    if (has_written_) held = operands;
+    try {
+      results = RunCall(*graph.nodes[i], std::move(operands), overwrites);
+    } catch (...) {
+      if (has_written_) computed_ = values.TakeComputed(i, std::move(held));
+      throw;
+    }
     if (trace != nullptr) {
       if (CpuCall::Moves(step)) std::ranges::transform(results, results.begin(), Apart);
       trace->EndCall(results);

@@ -24,11 +24,13 @@
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "torch_xla_lite/csrc/interpreter/plan.h"
 #include "torch_xla_lite/csrc/interpreter/trace.h"
 #include "torch_xla_lite/csrc/interpreter/wider_dtypes.h"
+#include "torch_xla_lite/csrc/ir/key.h"
 #include "torch_xla_lite/csrc/ir/node.h"
 
 namespace torch_xla_lite::ir {
@@ -61,12 +63,18 @@ class Interpreter {
 
   // Computes the roots of a graph. Each is dense and has its memory for itself, which may be that
   // of a donated leaf. Raises what a kernel or lowering raises; then nothing has changed, unless
-  // has_written().
+  // has_written(): the rest of the graph can be computed of what TakeComputed() gives.
   // trace: what the run does is noted there.
   std::vector<at::Tensor> Run(const ir::Graph& graph, std::vector<Leaf> leaves,
                               Trace* trace = nullptr);
-  // Whether the last run has written to leaves. As Plan::has_written.
+  // Whether the last run has written to leaves.
   bool has_written() const { return has_written_; }
+
+  struct Computed {
+    ir::Position position;
+    at::Tensor tensor;  // As a root.
+  };
+  std::vector<Computed> TakeComputed() { return std::exchange(computed_, {}); }
 
   // A plan of a graph whose run was traced.
   std::unique_ptr<Plan> MakePlan(const ir::Graph& graph, const Trace& trace) const;
@@ -76,7 +84,7 @@ class Interpreter {
 
  private:
   bool IsLowered(const ir::Signature& call) const;
-  size_t EndOfFailing(const ir::Description& graph) const;
+  size_t FirstSafeStep(const ir::Description& graph) const;
   std::vector<at::Tensor> RunCall(const ir::Node& node, std::vector<at::Tensor> operands,
                                   bool may_overwrite);
   const RunLowering run_lowering_;
@@ -85,6 +93,7 @@ class Interpreter {
   // Of ops with dtypes that their kernels refuse.
   std::unordered_map<std::string, Width> widths_;
   bool has_written_ = false;
+  std::vector<Computed> computed_;
 };
 
 }  // namespace torch_xla_lite::interpreter

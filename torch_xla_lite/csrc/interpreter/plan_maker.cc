@@ -181,10 +181,8 @@ class PlanMaker {
     AddResults(node);
     SetKind(node, Moves(node) ? Kind::kView : Kind::kCall);
     // Views, and copies into views, are there again.
-    const ir::Signature& signature = *graph_.steps[node].signature;
-    const bool may_fail =
-        signature.written ? MayShare(node) : !Moves(node) && CpuCall::Of(signature).may_fail();
-    if (may_fail) last_failing_found_ = node;
+    const bool is_there = graph_.steps[node].signature->written ? !MayShare(node) : Moves(node);
+    if (!is_there) last_failing_found_ = node;
     plan_->steps_.push_back(std::move(step));
     Access& access = accesses_.emplace_back();
     access.is_repeatable = leaf != kNone && node <= last_failing_;

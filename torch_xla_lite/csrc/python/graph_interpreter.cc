@@ -42,13 +42,30 @@ bool HasOwnTensor(const PyBuffer& buffer) {
   return !buffer.array() && tensor.use_count() == 1 && tensor.storage().use_count() == 1;
 }
 
-// A tensor that fills a memory.
-at::Tensor LikeIn(c10::Storage storage, const at::Tensor& tensor) {
-  at::Tensor like(at::detail::make_tensor_base<c10::TensorImpl>(
-      std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU), tensor.dtype()));
-  like.unsafeGetTensorImpl()->set_sizes_contiguous(tensor.sizes());
-  return like;
-}
+// The memories of a graph's leaves, in which results may be.
+class LeafMemories {
+ public:
+  explicit LeafMemories(const ir::Graph& graph) {
+    for (size_t i = 0; i < graph.leaves.size(); ++i) {
+      const PyBuffer& buffer = BufferOf(graph, i);
+      if (HasOwnTensor(buffer)) buffers_.emplace(buffer.tensor().const_data_ptr(), &buffer);
+    }
+  }
+
+  // Makes a result that fills such a memory one that owns it.
+  void Own(at::Tensor* result) const {
+    const auto found = buffers_.find(result->const_data_ptr());
+    if (found == buffers_.end() || result->numel() == 0) return;
+    at::Tensor owner(at::detail::make_tensor_base<c10::TensorImpl>(
+        c10::Storage(found->second->tensor().storage()), c10::DispatchKeySet(c10::DispatchKey::CPU),
+        result->dtype()));
+    owner.unsafeGetTensorImpl()->set_sizes_contiguous(result->sizes());
+    *result = std::move(owner);
+  }
+
+ private:
+  std::unordered_map<const void*, const PyBuffer*> buffers_;
+};
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
@@ -166,30 +183,40 @@ std::optional<std::vector<ir::Ref<ir::Buffer>>> GraphInterpreter::Run(
   return results;
 }
 
+void GraphInterpreter::KeepComputed(const ir::Graph& graph) {
+  const LeafMemories memories(graph);
+  std::vector<std::pair<ir::Position, ir::Ref<ir::Buffer>>> buffers;
+  for (auto& [position, tensor] : interpreter_.TakeComputed()) {
+    memories.Own(&tensor);
+    buffers.emplace_back(position, ir::Ref<ir::Buffer>::Take(new PyBuffer(std::move(tensor))));
+  }
+  const runtime::RecordScope scope;
+  for (auto& [position, buffer] : buffers) {
+    graph.nodes[position.step]->SetBuffer(position.output, std::move(buffer));
+  }
+}
+
 std::optional<std::vector<at::Tensor>> GraphInterpreter::RunCalls(const ir::Graph& graph,
                                                                   std::span<const HostData> data,
                                                                   interpreter::Trace* trace) {
   std::vector<interpreter::Interpreter::Leaf> leaves;
-  std::unordered_map<const void*, size_t> exclusive;  // By their memories.
   for (size_t i = 0; i < data.size(); ++i) {
     const ir::Shape* const shape = graph.leaves[i].shape();
     leaves.push_back({at::Tensor(tensor::HostView(tensor::ScalarTypeOf(shape), shape->dims(),
                                                   const_cast<void*>(data[i].start)))});
     leaves[i].is_exclusive = graph.mesh == 0 && HasOwnTensor(BufferOf(graph, i));
-    if (leaves[i].is_exclusive) exclusive.emplace(data[i].start, i);
   }
   try {
     const py::gil_scoped_release no_gil;
     auto roots = interpreter_.Run(graph, std::move(leaves), trace);
-    for (at::Tensor& root : roots) {
-      const auto leaf = exclusive.find(root.const_data_ptr());
-      if (leaf == exclusive.end() || root.numel() == 0) continue;
-      root = LikeIn(BufferOf(graph, leaf->second).tensor().storage(), root);
-    }
+    const LeafMemories memories(graph);
+    for (at::Tensor& root : roots) memories.Own(&root);
     return roots;
   } catch (const std::exception& error) {
+    if (interpreter_.has_written()) KeepComputed(graph);
     if (interpreter_.has_written() || runtime::Runtime::Get().executor().IsTransient(error)) throw;
   } catch (const runtime::StepFailure&) {
+    if (interpreter_.has_written()) KeepComputed(graph);
     if (interpreter_.has_written()) throw;
   }
   return std::nullopt;

@@ -57,6 +57,8 @@ class GraphInterpreter {
   // data: of the leaves.
   std::optional<std::vector<at::Tensor>> RunPlan(KeptPlan& kept, const ir::Graph& graph,
                                                  std::span<const HostData> data);
+  // Stores in the nodes of a graph what was computed of it before an error.
+  void KeepComputed(const ir::Graph& graph);
   std::optional<std::vector<at::Tensor>> RunCalls(const ir::Graph& graph,
                                                   std::span<const HostData> data,
                                                   interpreter::Trace* trace);

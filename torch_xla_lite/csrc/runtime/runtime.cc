@@ -155,8 +155,10 @@ Runtime::Outcome Runtime::RunPending(const Request& request) {
       if (!outcome.error) outcome = {.error = failure.error, .names_calls = true};
       failed.insert(failed.end(), failure.calls.begin(), failure.calls.end());
     } catch (const std::exception& other) {
-      if (executor_->IsInterrupt(other)) throw;
+      const bool is_interrupt = executor_->IsInterrupt(other);
       const RecordScope scope;
+      HoldComputed();
+      if (is_interrupt) throw;
       SetAside(request);
       return {.error = std::current_exception()};
     }
@@ -258,6 +260,7 @@ void Runtime::RunWhole(ir::Graph* graph, FoundGraph found, bool may_interpret) {
     const RecordPause pause;
     results = runner_->Run(graph, std::move(found), *executor_, may_interpret);
   } catch (const StepFailure& failure) {
+    HoldComputed();
     CallFailure of_calls{{}, failure.error};
     for (const uint32_t step : failure.steps) {
       of_calls.calls.push_back(ir::Ref<ir::Node>::Share(graph->nodes.at(step)));
