@@ -287,7 +287,7 @@ at::Tensor CpuCall::Written(std::span<at::Tensor> operands, std::span<const uint
 
 size_t CpuCall::num_overwritten() const {
   if (!in_place_) return signature_.written ? 1 : 0;
-  return in_place_ && IsOnList(in_place_->schema()) ? signature_.outputs.size() : 1;
+  return IsOnList(in_place_->schema()) ? signature_.outputs.size() : 1;
 }
 
 // Whether the results may be where the first operands are, if those are the call's first argument.

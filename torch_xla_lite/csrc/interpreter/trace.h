@@ -48,8 +48,9 @@ class Trace {
   };
 
   void AddLeaf(const at::Tensor& leaf);
-  // num_overwritten: of the first operands. If a leaf is one, the results are noted as if they had
-  // memories of their own: whether the call does so again is decided anew.
+  // num_overwritten: how many of the first operands the call overwrites. If one of them is a leaf,
+  // the results are noted as if they had memories of their own: who makes a plan decides what it
+  // writes to.
   void BeginCall(std::span<const ir::Position> positions, std::span<const at::Tensor> operands,
                  size_t num_overwritten);
   void EndCall(std::span<const at::Tensor> results);

@@ -213,10 +213,10 @@ std::optional<std::vector<at::Tensor>> GraphInterpreter::RunCalls(const ir::Grap
     for (at::Tensor& root : roots) memories.Own(&root);
     return roots;
   } catch (const std::exception& error) {
-    if (interpreter_.has_written()) KeepComputed(graph);
+    KeepComputed(graph);
     if (interpreter_.has_written() || runtime::Runtime::Get().executor().IsTransient(error)) throw;
   } catch (const runtime::StepFailure&) {
-    if (interpreter_.has_written()) KeepComputed(graph);
+    KeepComputed(graph);
     if (interpreter_.has_written()) throw;
   }
   return std::nullopt;

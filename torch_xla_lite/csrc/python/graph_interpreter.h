@@ -57,7 +57,7 @@ class GraphInterpreter {
   // data: of the leaves.
   std::optional<std::vector<at::Tensor>> RunPlan(KeptPlan& kept, const ir::Graph& graph,
                                                  std::span<const HostData> data);
-  // Stores in the nodes of a graph what was computed of it before an error.
+  // Stores in the nodes of a graph what an error left of it after a write to a leaf.
   void KeepComputed(const ir::Graph& graph);
   std::optional<std::vector<at::Tensor>> RunCalls(const ir::Graph& graph,
                                                   std::span<const HostData> data,
